@@ -23,7 +23,7 @@ IN_TWO := -n 2 --dist loadscope
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-browser pictures test-full lab lint style types layers format bench doctor setup install clean
+.PHONY: help demo test test-hosts test-browser pictures test-full lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
@@ -38,6 +38,9 @@ test: lint  ## every check but the slow ones
 
 test-browser: setup  ## the pages, widgets and notebooks in a real browser; skipped with the reason where none is
 	@$(RUN) -m pytest -m browser tests/browser
+
+test-hosts: setup  ## clusters over several machines, made of name spaces; skipped with the reason where they cannot be
+	@$(RUN) -m pytest -m hosts tests/hosts
 
 pictures: setup  ## the README's pictures of the workbench, taken anew
 	@$(RUN) -m tests.browser.pictures

@@ -22,7 +22,7 @@ settings.register_profile(
 settings.load_profile("busy machine")
 
 
-ON_THE_MACHINE = ("browser", "notebook", "notebooks", "benchmarks", "runtime")
+ON_THE_MACHINE = ("browser", "hosts", "notebook", "notebooks", "benchmarks", "runtime")
 """Folders whose tests look at processes and clusters of this machine, or measure times."""
 
 

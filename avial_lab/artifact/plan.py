@@ -11,7 +11,7 @@ from avial_lab.core.runtime_constants import Use
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes
 from avial_lab.planning.schedule import PhaseRun, Piece
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Plan:
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
     footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
-    the arrays whose elements it brings; the 64th is for all from there on.
+    the arrays whose elements it brings; the 64th is for all from there on. copies: between ranks
+    and their devices, which ever hold `device_bytes`.
     """
 
     ranks: int
@@ -87,6 +88,8 @@ class Plan:
     footprints: tuple[Footprint, ...] = ()
     storages: tuple[Storage, ...] = ()
     carried: tuple[tuple[str, ...], ...] = ()
+    copies: tuple[Copy, ...] = ()
+    device_bytes: tuple[int, ...] = ()
 
     @property
     def bytes_moved(self) -> int:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import count, format_bytes
+from avial_lab.machine.devices import place_name
 from avial_lab.trace import Move
+from avial_lab.trace.run_facts import copies_table, copies_words
 
 if TYPE_CHECKING:
     from avial_lab.artifact.plan import Plan
@@ -29,7 +31,8 @@ def moves_summary(plan: Plan, counted: Sequence[Move] | None = None) -> str:
     messages = sum(move.messages for move in shown)
     nbytes = sum(move.nbytes for move in shown)
     words = f"{count(plan.ranks, 'rank')}, {count(messages, 'message')}, "
-    return f"{words}{format_bytes(nbytes)} moved, {agreement_words(plan, counted)}"
+    copied = f", {copies_words(plan.copies)}" if plan.copies else ""
+    return f"{words}{format_bytes(nbytes)} moved{copied}, {agreement_words(plan, counted)}"
 
 
 def agreement_words(plan: Plan, counted: Sequence[Move] | None) -> str:
@@ -88,12 +91,19 @@ def held_table(plan: Plan, storages: Sequence[Storage], *, most: int = ROW_LIMIT
     """What each rank ever holds, beside its share of all arrays."""
     share = all_bytes(storages) / plan.ranks
     rows = tuple(
-        (str(rank), format_bytes(nbytes), f"{nbytes / share:.2f}" if share else "")
-        for rank, nbytes in enumerate(plan.held_bytes[:most])
+        (name, format_bytes(nbytes), f"{nbytes / share:.2f}" if share else "")
+        for name, nbytes in _held(plan)[:most]
     )
     head = ("rank", "holds at most", "times its share")
-    note = left_out(plan.ranks, "rank", most)
+    note = left_out(len(_held(plan)), "rank" if not plan.device_bytes else "row", most)
     return Table("Memory of each rank", head, rows, frozenset(head), note)
+
+
+def _held(plan: Plan) -> list[tuple[str, int]]:
+    """What each rank and each device ever holds."""
+    ranks = [(str(rank), nbytes) for rank, nbytes in enumerate(plan.held_bytes)]
+    places = enumerate(plan.device_bytes, plan.ranks)
+    return ranks + [(place_name(place, plan.ranks), nbytes) for place, nbytes in places]
 
 
 def held_summary(plan: Plan, storages: Sequence[Storage]) -> str:
@@ -115,6 +125,8 @@ def plan_text(
     `storages` are known.
     """
     tables = [phase_table(plan, most=most), moves_table(plan, counted, most=most)]
+    if plan.copies:
+        tables.append(copies_table(plan.copies, most=most))
     words = [moves_summary(plan, counted)]
     if storages:
         tables.append(held_table(plan, storages, most=most))

@@ -28,6 +28,7 @@ from avial_lab.compiler.options import arguments
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.planning.policies import Policy
 from avial_lab.program.tuning import TUNE
+from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
 
@@ -40,6 +41,7 @@ def argument_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="build a program and run it on MPI ranks")
     _program_arguments(run)
     _compile_options(run)
+    where_arguments(run)
     run.add_argument(
         "--out",
         action="append",
@@ -171,9 +173,15 @@ def argument_parser() -> argparse.ArgumentParser:
     passes.add_argument("--json", action="store_true", help="print the rows as JSON")
     passes.set_defaults(command=_passes)
 
-    cluster = commands.add_parser("cluster", help="list the clusters on this machine, or stop some")
-    cluster.add_argument("action", choices=("list", "stop"))
+    cluster = commands.add_parser(
+        "cluster", help="start a cluster, list those of this machine, or stop some"
+    )
+    cluster.add_argument("action", choices=("start", "list", "stop"))
     cluster.add_argument("id", nargs="?", default="")
+    cluster.add_argument("--cpu", type=int, metavar="N", help="engines for CPU work, here")
+    cluster.add_argument("--gpu", type=int, metavar="N", help="engines that drive a GPU")
+    cluster.add_argument("--keep", type=_seconds, metavar="HOURS", help=KEEP)
+    where_arguments(cluster)
     cluster.add_argument(
         "--all", action="store_true", help="also clusters that a running process owns"
     )

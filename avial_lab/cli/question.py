@@ -16,6 +16,7 @@ from avial_lab.benchmarks.kernel_suite import KernelProgram, is_kernel, kernel_p
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.options import given
 from avial_lab.core.errors import BindError, CheckError
+from avial_lab.machine.topology import Topology
 from avial_lab.program import compilation
 from avial_lab.program.inputs import (
     RandomArguments,
@@ -105,7 +106,14 @@ def print_to_stderr(line: str) -> None:
         print(line, file=sys.stderr)
 
 
-def compiled_program(options: argparse.Namespace, question: _Question) -> Program:
+def compiled_program(
+    options: argparse.Namespace, question: _Question, *, topology: Topology | None = None
+) -> Program:
+    """For `topology`, or as many ranks as the options say."""
+    chosen = given(options)
+    if topology is not None:
+        chosen.pop("ranks", None)
+        chosen.pop("gpus", None)
     return compilation.compile(
         question.text,
         arrays=question.arrays,
@@ -113,7 +121,8 @@ def compiled_program(options: argparse.Namespace, question: _Question) -> Progra
         function=question.function,
         cell=question.cell,
         name=options.program.stem,
-        **given(options),
+        topology=topology,
+        **chosen,
     )
 
 

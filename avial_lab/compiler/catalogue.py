@@ -17,6 +17,22 @@ from avial_lab.compiler.pass_rows import Pipeline, Row, Size
 
 # -- from the text to tasks ------------------------------------------------------------------------
 
+ARRAYS = Pipeline(
+    "source",
+    "recorded arrays as loops on memory",
+    (
+        Row(
+            "lower-ptensor",
+            what="Lowers array operations to loops, fused before there is memory: chains of "
+            "elementwise operations, slices and casts with the reduction or assignment that "
+            "takes them.",
+            why="First: what follows knows loops on memory alone. It says that nothing is to be "
+            "contracted, since where a recording is cut must not change a bit.",
+            at="avial_lab.compiler.passes.ptensor.lower_ptensor:LowerPtensor",
+        ),
+    ),
+)
+
 EXACT = Pipeline(
     "source",
     "operations that MLIR's own rewrites have wrong, in words that those have right",
@@ -151,9 +167,16 @@ PLAIN = Pipeline(
             "drop-in",
             what="Wraps parallel nests in replicates, sequential loops around them in converges, "
             "and the rest in tasks.",
-            why="Last: what it wraps is divided as it is.",
+            why="After all that changes loops: what it wraps is divided as it is.",
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -330,6 +353,13 @@ WRITTEN = Pipeline(
             what="Finds the loop that a replicate divides, and proves that it is parallel.",
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
+        ),
+        Row(
+            "target-devices",
+            what="Has loops run on the devices that were asked for, whatever their text says.",
+            why="Last: it looks at the finished replicates.",
+            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+            when="--on",
         ),
     ),
 )
@@ -791,6 +821,13 @@ _TO_MACHINE = (
         what="Frees what bodies allocate, and moves allocas out of loops.",
         why="After the passes that allocate memory.",
         at="avial_lab.compiler.passes.host.free_allocations:FreeAllocations",
+    ),
+    Row(
+        "launch-on-devices",
+        what="Puts the calls that devices make into their queues, with arrays where they lie "
+        "there.",
+        why="Once functions have the arguments that they keep; before the entry takes pointers.",
+        at="avial_lab.compiler.passes.host.launch_on_devices:LaunchOnDevices",
     ),
     Row(
         "mpi-to-llvm",
@@ -1275,9 +1312,9 @@ DEFINITIONS = Pipeline(
 )
 
 CATALOGUE: tuple[Pipeline, ...] = (
-    EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
-    TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE,
-    KERNELS, SEQUENTIAL, DEFINITIONS,
+    ARRAYS, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES,
+    GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT,
+    OUTLINE, KERNELS, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

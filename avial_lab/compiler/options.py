@@ -38,6 +38,9 @@ DEFAULT_RANKS = 2
 MOST_RANKS_PER_CORE = 32
 """Every rank is a Python process: thousands of them take the whole machine down."""
 
+MOST_GPUS = 16
+"""That a rank drives."""
+
 MODEL = "model"
 """In place of sizes: those that follow from the machine, whatever tuning found."""
 
@@ -104,6 +107,16 @@ def _member(kind: type[Member], what: str) -> Callable[[Any], Member]:
             raise ScheduleError(f"unknown {what} '{shown}'", hint=f"there are: {known}") from None
 
     return read
+
+
+ON = ("gpu", "cpu")
+
+
+def _on(given: Any) -> str:  # noqa: ANN401 - what a caller gives
+    if given in ON:
+        return given
+    shown = shortened(str(given), 60)
+    raise ScheduleError(f"programs cannot run on '{shown}'", hint=f"there are: {', '.join(ON)}")
 
 
 def _division(given: Division | str) -> Division:
@@ -220,9 +233,10 @@ class CompileOptions:
     """How a program is compiled, whichever it is.
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
-    means one if some target asks for a GPU. `policy` says how tasks are placed, None for the usual
-    way; a program with loops has none. `division` says how replicates are divided; tasks are not.
-    `dynamic`: the code is to do for arrays of any size and for any numbers.
+    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs. `policy`
+    says how tasks are placed, None for the usual way; a program with loops has none. `division`
+    says how replicates are divided; tasks are not. `dynamic`: the code is to do for arrays of any
+    size and for any numbers.
 
     `without`: the optional passes that are left out; `sizes` of those that are not, where they are
     not to follow from the machine. Where neither is given they are what tuning found, if it has.
@@ -259,10 +273,22 @@ class CompileOptions:
             ("--gpus",),
             kind=int,
             metavar="N",
-            help="how many of the ranks also drive a GPU, emulated where there is none; by "
-            "default 1 if a target asks for one",
+            help="GPUs, emulated where there are none; the last ranks drive one each, or every "
+            "rank as many as the others; by default 1 if a target asks for one, with --on gpu "
+            "one a rank",
             read=_whole("gpus"),
             always=True,
+            in_tuning=False,
+        ).metadata,
+    )
+    on: str | None = field(
+        default=None,
+        metadata=Option(
+            ("--on",),
+            help="where divided loops run, whatever their text says: gpu (emulated where there is "
+            "none; one a rank, where --gpus says nothing else) or cpu",
+            choices=ON,
+            read=_on,
             in_tuning=False,
         ).metadata,
     )
@@ -418,6 +444,7 @@ class Keywords(TypedDict, total=False):
 
     ranks: int | None
     gpus: int | None
+    on: str | None
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str
@@ -447,10 +474,15 @@ def _check_names(given: Mapping[str, object]) -> None:
 
 def _check_together(options: CompileOptions) -> None:
     """ScheduleError where two of them exclude each other."""
-    if options.gpus is not None and not 0 <= options.gpus <= options.ranks:
+    if options.gpus is not None and not 0 <= options.gpus <= MOST_GPUS * options.ranks:
         raise ScheduleError(
             f"{options.gpus} GPUs cannot be driven by {options.ranks} ranks",
-            hint="each rank drives at most one",
+            hint=f"each rank drives at most {MOST_GPUS}",
+        )
+    if options.on == "gpu" and options.gpus == 0:
+        raise ScheduleError(
+            "a program cannot run on a GPU where there are none",
+            hint="leave out --gpus 0, or --on gpu",
         )
     if options.blas and options.strict:
         raise ScheduleError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -102,15 +102,28 @@ def sharing_memory(arrays: Mapping[str, np.ndarray]) -> list[list[str]]:
 
     A group's memory is one stretch: what lies in its gaps belongs to it too.
     """
-    groups: list[list[str]] = []
-    for name, array in arrays.items():
-        touching = [g for g in groups if any(_overlap(array, arrays[other]) for other in g)]
-        merged = [member for g in touching for member in g]
-        groups = [g for g in groups if g not in touching]
-        groups.append([*merged, name])
-    groups = _without_gaps(arrays, groups)
     order = {name: k for k, name in enumerate(arrays)}
+    group_of: dict[str, list[str]] = {name: [name] for name in arrays}
+    for one, other in _near(arrays):
+        mine, others = group_of[one], group_of[other]
+        if mine is not others and _overlap(arrays[one], arrays[other]):
+            mine += others
+            group_of.update(dict.fromkeys(others, mine))
+    groups = list({id(group): group for group in group_of.values()}.values())
+    groups.sort(key=lambda group: max(order[name] for name in group))
+    groups = _without_gaps(arrays, groups)
     return [sorted(group, key=order.__getitem__) for group in groups]
+
+
+def _near(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str]]:
+    """The pairs whose stretches of memory meet: each begins before the other ends."""
+    stretches = [(*np.lib.array_utils.byte_bounds(array), name) for name, array in arrays.items()]
+    open_ones: list[tuple[int, str]] = []
+    for low, high, name in sorted(stretches):
+        open_ones = [(end, other) for end, other in open_ones if end > low]
+        for _, other in open_ones:
+            yield other, name
+        open_ones.append((high, name))
 
 
 def _without_gaps(arrays: Mapping[str, np.ndarray], groups: list[list[str]]) -> list[list[str]]:

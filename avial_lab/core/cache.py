@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast
 
 from avial_lab.core.files import cache_folder
 
@@ -79,7 +79,6 @@ def digest(*parts: str | bytes) -> str:
     return hashed.hexdigest()
 
 
-@runtime_checkable
 class Named(Protocol):
     """What there is one object of by its name: a key has that."""
 
@@ -100,8 +99,8 @@ def spelled(value: object) -> str:
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)
-    if isinstance(value, Enum | Named):
-        return f"{kind.__name__}.{value.name}"
+    if isinstance(value, Enum) or hasattr(kind, "one_by_name"):
+        return f"{kind.__name__}.{cast('Named', value).name}"
     if isinstance(value, tuple):
         name = "" if kind is tuple else kind.__name__
         return f"{name}({_listed(cast('tuple[object, ...]', value))})"

@@ -167,6 +167,7 @@ class Table(IntEnum):
     FOOTPRINTS = 7
     TOTALS = 8
     CARRIED = 9
+    COPIES = 10
 
 
 class ErrorCode(IntEnum):
@@ -177,6 +178,7 @@ class ErrorCode(IntEnum):
     NOT_GIVEN = 0x7FFFFF03
     NO_SCRATCH = 0x7FFFFF04
     OUTSIDE = 0x7FFFFF05
+    DEVICE = 0x7FFFFF06
 
 
 PREFIXES: dict[type[Enum], str] = {

@@ -166,6 +166,14 @@ def _count(cores: str) -> int:
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 
+def boot_id() -> str:
+    """Of this machine's present boot, which no other has (Linux; else empty)."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
 Core = tuple[int, ...]
 """The hardware threads of a core, by the numbers that the system has for them."""
 

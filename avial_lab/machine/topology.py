@@ -94,8 +94,8 @@ class Topology:
     def local(
         ranks: int, *, gpus: int = 0, node: str = "localhost", arch: str | None = None
     ) -> Topology:
-        """`ranks` CPU ranks on this machine; the last `gpus` of them each drive an emulated GPU as
-        well.
+        """`ranks` CPU ranks on this machine, and `gpus` emulated GPUs: the last ranks drive one
+        each; where there are more GPUs than ranks, every rank drives several.
 
         >>> [str(device) for device in Topology.local(2, gpus=1, arch="x86_64").devices]
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -104,7 +104,7 @@ class Topology:
         """
         arch = canonical_cpu(arch or platform.machine())
         cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, node) for r in range(ranks))
-        return Topology(ranks, cpus + gpus_driven([(r, node) for r in range(ranks - gpus, ranks)]))
+        return Topology(ranks, cpus + gpus_driven([(r, node) for r in drivers(ranks, gpus)]))
 
     @cached_property
     def speeds(self) -> Platform:
@@ -129,6 +129,31 @@ class Topology:
     def gpus(self) -> int:
         """How many of the devices are GPUs, real or emulated."""
         return sum(device.kind.family == GPU_FAMILY for device in self.devices)
+
+    @property
+    def accelerators(self) -> tuple[Device, ...]:
+        """The devices with memory of their own, which is a place: the k-th is place `ranks` + k."""
+        return tuple(device for device in self.devices if device.kind.apart)
+
+    def place_of(self, name: str) -> int:
+        """The number of the memory that the device of that name works in: of its rank, or its
+        own.
+
+        >>> topology = Topology.local(2, gpus=1)
+        >>> topology.place_of("cpu1"), topology.place_of("gpu0")
+        (1, 2)
+        """
+        device = self.device(name)
+        return self._own_places.get(name, device.rank)
+
+    @property
+    def drivers(self) -> tuple[int, ...]:
+        """Which rank drives each of the `accelerators`."""
+        return tuple(device.rank for device in self.accelerators)
+
+    @cached_property
+    def _own_places(self) -> dict[str, int]:
+        return {each.name: self.ranks + k for k, each in enumerate(self.accelerators)}
 
     def satisfying(self, target: Target) -> tuple[Device, ...]:
         return tuple(device for device in self.devices if device.satisfies(target))
@@ -175,6 +200,17 @@ class Topology:
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(self.ranks, 'rank')}: {self.summary}")
+
+
+def drivers(ranks: int, gpus: int) -> tuple[int, ...]:
+    """Which rank drives each of so many GPUs: the last ones, or every rank as many as the others.
+
+    >>> drivers(3, 2), drivers(2, 4)
+    ((1, 2), (0, 0, 1, 1))
+    """
+    if gpus <= ranks:
+        return tuple(range(ranks - gpus, ranks))
+    return tuple(k * ranks // gpus for k in range(gpus))
 
 
 def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:

@@ -1,22 +1,20 @@
 """A cluster that is started while the notebook goes on.
 
-Numbers of engines -> a thread; its cluster, or why there is none.
+StartOptions -> a thread; its cluster, or why there is none.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 
 from IPython.display import display
 
 from avial_lab.core.errors import AvialError
-from avial_lab.notebook.clusters import open_cluster
+from avial_lab.notebook.clusters import StartOptions, open_cluster
 from avial_lab.notebook.display import Note
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.processes import crowd_warning
 
 
 class BackgroundStart:
@@ -26,20 +24,15 @@ class BackgroundStart:
 
     def __init__(
         self,
+        options: StartOptions,
         *,
-        cpu: int,
-        gpu: int,
-        profile: str | None = None,
-        or_reference: bool = False,
         keep: Callable[[Cluster | OneProcess], None],
         tell: Callable[[], None],
     ) -> None:
-        self._crowded = "" if profile else crowd_warning(cpu + gpu)
+        self._crowded = options.crowd
         self.words = self._crowded or "starting"
         self.error: str | None = None
-        self._open = partial(
-            open_cluster, cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference
-        )
+        self._options = options
         self._said, self._over = False, threading.Event()
         self._keep, self._tell = keep, tell
         # A daemon: a kernel that ends does not wait for it; the guardian ends what was started.
@@ -65,7 +58,7 @@ class BackgroundStart:
 
     def _start(self) -> None:
         try:
-            cluster, _ = self._open(tell=self._set_words)
+            cluster, _ = open_cluster(self._options, tell=self._set_words)
         except AvialError as error:
             self.error = str(error)
         except Exception as error:  # the boundary of a thread: whoever waits gets it

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -24,11 +25,13 @@ from avial_lab.notebook.display import Note
 from avial_lab.notebook.live import widgets_there
 from avial_lab.program.reference_run import OneProcess, start_or_reference
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.processes import crowd_warning
+from avial_lab.runtime.launch.hosts import Where, where_of
+from avial_lab.runtime.launch.processes import crowd_warning, local_note
 from avial_lab.runtime.launch.registry import (
     Record,
     cluster_called,
     clusters,
+    clusters_elsewhere,
     stop_clusters,
     this_owner,
 )
@@ -37,15 +40,47 @@ KEEP_S = 600.0
 """How long a cluster waits for the next kernel; AVIAL_KEEP_S says otherwise."""
 
 
-def start_cluster(
-    *, cpu: int, gpu: int, profile: str | None = None, or_reference: bool = False
-) -> Cluster | OneProcess:
-    """A new one, or that which this notebook's last kernel left, where it is of the same size;
-    `or_reference`: one process, where MPI does not start.
+@dataclass(frozen=True)
+class StartOptions:
+    """What `%avial cluster start` was asked for; `or_reference`: one process, where MPI does not
+    start. keep_s: how long it outlives its client, where somebody said so.
     """
+
+    cpu: int = 2
+    gpu: int = 1
+    profile: str | None = None
+    or_reference: bool = False
+    where: Where | None = None
+    keep_s: float | None = None
+
+    @property
+    def ranks(self) -> int:
+        return self.where.most if self.where else self.cpu + self.gpu
+
+    @property
+    def crowd(self) -> str:
+        """What to say of so many ranks, where they are here."""
+        here = self.profile is None and self.where is None
+        return crowd_warning(self.ranks) if here else ""
+
+    def open(self, tell: Callable[[str], None]) -> Cluster | OneProcess:
+        waits_s = self.keep_s or float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
+        how: Any = {
+            "cpu": self.cpu, "gpu": self.gpu, "profile": self.profile, "keep_s": waits_s,
+            "progress": tell,
+        }  # fmt: skip
+        if self.where is None and self.or_reference:
+            return start_or_reference(**how)
+        if self.where is not None:
+            how |= {"where": self.where, "lease_s": self.keep_s}
+        return Cluster.start(**how)
+
+
+def start_cluster(options: StartOptions) -> Cluster | OneProcess:
+    """A new one, or that which this notebook's last kernel left, where it is of the same size."""
     threading.Thread(target=widgets_there, daemon=True).start()  # the first run need not wait
     shown, began = DisplayHandle(), time.monotonic()
-    crowded = "" if profile else crowd_warning(cpu + gpu)
+    crowded = options.crowd
     way_out = "Interrupt the kernel (■) to ask for fewer." if crowded else ""
     shown.display(Note("Starting a cluster …", f"{crowded}\n{way_out}".strip()))
 
@@ -55,9 +90,7 @@ def start_cluster(
         shown.update(Note(title, f"{crowded}\n{way_out}".strip()))
 
     try:
-        cluster, title = open_cluster(
-            cpu=cpu, gpu=gpu, profile=profile, or_reference=or_reference, tell=tell
-        )
+        cluster, title = open_cluster(options, tell=tell)
     except BaseException as error:
         # Otherwise what it was waiting for would remain on display.
         why = "" if isinstance(error, AvialError) else "Interrupted; nothing is left running."
@@ -72,30 +105,26 @@ def start_cluster(
 
 
 def open_cluster(
-    *,
-    cpu: int,
-    gpu: int,
-    profile: str | None = None,
-    or_reference: bool = False,
-    tell: Callable[[str], None],
+    options: StartOptions, *, tell: Callable[[str], None]
 ) -> tuple[Cluster | OneProcess, str]:
     """As `start_cluster`, with nothing shown; the cluster, and where it is from."""
-    left = None if profile else _left_here(cpu + gpu, gpu)
+    left = None if options.profile else _left_here(options)
     if left is not None:
         return Cluster.connect(left.id), "Reconnected to the cluster from before the restart"
-    keep_s = float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
-    start = start_or_reference if or_reference else Cluster.start
-    cluster = start(cpu=cpu, gpu=gpu, profile=profile, keep_s=keep_s, progress=tell)
-    return cluster, "Started"
+    cluster = options.open(tell)
+    # In a manager's job it is said that it is not on the job's other nodes.
+    note = local_note() if isinstance(cluster, Cluster) and cluster.is_local else ""
+    return cluster, f"Started ({note})" if note else "Started"
 
 
-def _left_here(ranks: int, gpus: int) -> Record | None:
+def _left_here(options: StartOptions) -> Record | None:
     """What this notebook's kernel left when it was restarted; those of another size end."""
     if "JPY_SESSION_NAME" not in os.environ:  # Jupyter says which notebook a kernel is of
         return None
     _, name = this_owner()
     mine = [record for record in clusters() if record.owner_name == name and not record.owned]
-    fitting = [record for record in mine if (record.ranks, record.gpus) == (ranks, gpus)][:1]
+    wanted = (options.ranks, options.gpu, options.where)
+    fitting = [r for r in mine if (r.ranks, r.gpus, where_of(r.where)) == wanted][:1]
     stop_clusters(record for record in mine if record not in fitting)
     return fitting[0] if fitting else None
 
@@ -124,10 +153,10 @@ def cluster_status(cluster: Cluster | OneProcess | None) -> Note:
 
 
 def cluster_list() -> Note:
-    found = clusters()
+    found = (*clusters(), *clusters_elsewhere())
     if not found:
         return Note("There is no cluster on this machine.")
-    return Note(f"Clusters on this machine: {len(found)}", "\n".join(map(str, found)))
+    return Note(f"Clusters known on this machine: {len(found)}", "\n".join(map(str, found)))
 
 
 def leave_at_restart(

@@ -32,6 +32,7 @@ from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
+    StartOptions,
     cluster_list,
     cluster_status,
     connect_cluster,
@@ -45,6 +46,7 @@ from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import use_cluster
 from avial_lab.program.tuning import TUNE
+from avial_lab.program.where import where_arguments, where_given
 from avial_lab.runtime.launch.processes import crowd_warning
 from avial_lab.runtime.launch.registry import clusters, stop_clusters
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -137,6 +139,7 @@ class AvialMagics(Magics):
           %avial doctor                        what is installed here, and whether it works
           %avial help                          this
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] [--background]
+          %avial cluster start --hosts=A,B [--ppn=N] | --slurm -N=N [--ppn=N] [--time=T] [--keep=H]
           %avial cluster status | stop [--all] | list | connect [ID]
                                                list: all on this machine; connect: to one that a
                                                restart left, or a kernel that is gone
@@ -352,21 +355,11 @@ class AvialMagics(Magics):
         self._settle()
         if options.action == "start":
             self.stop_cluster()
-            options.cpu, options.gpu = _engines(options.cpu, options.gpu)
+            wanted = _start_options(options)
             if options.background:
-                self.start_in_background(
-                    cpu=options.cpu,
-                    gpu=options.gpu,
-                    profile=options.profile,
-                    or_reference=options.or_reference,
-                )
-                return
-            self.cluster = start_cluster(
-                cpu=options.cpu,
-                gpu=options.gpu,
-                profile=options.profile,
-                or_reference=options.or_reference,
-            )
+                self.start_in_background(wanted)
+            else:
+                self.cluster = start_cluster(wanted)
             return
         if options.action == "connect":
             connected = connect_cluster(options.id)
@@ -386,22 +379,14 @@ class AvialMagics(Magics):
         words = {0: "no cluster is running", 1: "the cluster is stopped"}
         display(Note(words.get(stopped, f"{stopped} clusters are stopped")))
 
-    def start_in_background(
-        self, *, cpu: int, gpu: int, profile: str | None = None, or_reference: bool = False
-    ) -> None:
+    def start_in_background(self, options: StartOptions) -> None:
         """A cluster, while the notebook goes on."""
 
         def keep(cluster: avial_lab.Cluster | avial_lab.OneProcess) -> None:
             self.cluster = cluster
 
-        self.starting = BackgroundStart(
-            cpu=cpu,
-            gpu=gpu,
-            profile=profile,
-            or_reference=or_reference,
-            keep=keep,
-            tell=lambda: self.tell(),  # the panel may come later
-        )
+        # The panel may come later.
+        self.starting = BackgroundStart(options, keep=keep, tell=lambda: self.tell())
 
     def _settle(self) -> None:
         """What needs a cluster waits for one that is being started."""
@@ -460,11 +445,16 @@ def _known(noun: str, name: str, names: Iterable[str]) -> str:
     raise AvialError(f"there is no {noun} '{name}'", hint=hint)
 
 
-def _engines(cpu: int | None, gpu: int | None) -> tuple[int, int]:
-    """How many engines of each kind: those asked for and no others; two and one by default."""
-    if cpu is None and gpu is None:
-        return 2, 1
-    return (1 if cpu is None else cpu), gpu or 0
+def _start_options(options: argparse.Namespace) -> StartOptions:
+    """As many engines of each kind as were asked for and no others; two and one by default."""
+    where = where_given(options)
+    cpu, gpu = options.cpu, options.gpu
+    if cpu is None and gpu is None and where is None:
+        cpu, gpu = 2, 1
+    return StartOptions(
+        1 if cpu is None else cpu, gpu or 0, options.profile, options.or_reference, where,
+        options.keep * 3600 if options.keep else None,
+    )  # fmt: skip
 
 
 def _identifier(name: str) -> str:
@@ -519,4 +509,6 @@ def line_parser() -> MagicArgumentParser:
     cluster.add_argument("--profile")
     cluster.add_argument("--or-reference", action="store_true")
     cluster.add_argument("--background", action="store_true")
+    cluster.add_argument("--keep", type=float, metavar="HOURS")
+    where_arguments(cluster)
     return parser

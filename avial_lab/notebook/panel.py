@@ -17,6 +17,7 @@ from typing import Any
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
 from avial_lab.core.errors import AvialError
+from avial_lab.notebook.clusters import StartOptions
 from avial_lab.notebook.diagnostics import Diagnostics
 from avial_lab.notebook.display import View
 from avial_lab.notebook.magics import AvialMagics
@@ -111,7 +112,7 @@ class Panel:
         if question["do"] == "start" and not (magics.starting and magics.starting.going_on):
             magics.stop_cluster()
             cpu, gpu = int(question["cpu"]), int(question["gpu"])
-            magics.start_in_background(cpu=cpu, gpu=gpu)
+            magics.start_in_background(StartOptions(cpu, gpu))
         elif question["do"] == "stop":
             magics.stop_cluster()
         elif question["do"] == "show":

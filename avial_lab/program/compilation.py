@@ -19,6 +19,7 @@ from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
+from avial_lab.core.files import disk_errors
 from avial_lab.core.words import brief, count, shortened
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
@@ -108,7 +109,8 @@ def compile(
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:
         question = with_choice(question, choice)
-    built = build(question, timeout, progress)
+    with disk_errors():
+        built = build(question, timeout, progress)
     arrays = bound | _result_arrays(source, bound, built)
     return Program(name, arrays, question, built, choice=choice)
 

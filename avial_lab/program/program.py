@@ -49,7 +49,7 @@ from avial_lab.core.errors import (
     OptionError,
     RunError,
 )
-from avial_lab.core.files import written_whole
+from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
@@ -74,6 +74,7 @@ from avial_lab.program.session import cluster_for
 from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.progress import Progress, ProgressReporter
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
@@ -378,6 +379,7 @@ class Program:
         """What each part of the compilation took."""
         return self.built.seconds
 
+    @disk_errors()
     def run(
         self,
         cluster: Cluster | OneProcess | None = None,
@@ -387,7 +389,9 @@ class Program:
         trace: bool = True,
         threads: int | None = None,
         oversubscribe: bool = False,
+        device_seed: int = 0,
         progress: Progress | None = None,
+        where: Where | None = None,
     ) -> Trace:
         """Run the program on its arrays, in place, and return what happened when; without `trace`
         no times are taken, and it has no events.
@@ -401,17 +405,21 @@ class Program:
         Each rank divides its loops among `threads` threads, by default as many as it has cores: a
         machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
 
+        An emulated GPU does everything as late as it may, or in an order drawn from `device_seed`.
+
         `progress` is called with what the ranks are doing, five times a second at most,
-        and how it ended.
+        and how it ended. `where`: on other machines, for this run alone (`Hosts`, `Slurm`).
         """
         self.printed = Printed()
-        if cluster is None:
+        if cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
-        options = Options(traced=trace, threads=Threads(threads, oversubscribe))
+        options = Options(
+            traced=trace, threads=Threads(threads, oversubscribe), device_seed=device_seed
+        )
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,
@@ -421,7 +429,7 @@ class Program:
         }
         try:
             if cluster is None:
-                taken = mpiexec.run(self.binary, self.arrays, **how)
+                taken = mpiexec.run(self.binary, self.arrays, where=where, **how)
             else:
                 # Its client takes 0.3 s to load, which who has none does not wait for.
                 from avial_lab.runtime.launch.cluster import run as run_on_cluster
@@ -478,6 +486,7 @@ class Program:
         self.trace = Trace(0, (), place.label + unchecked)
         return self.trace
 
+    @disk_errors()
     def reference(self, *, timeout: float | None = None) -> Referenced:
         """What the program computes in program order in one process, on copies of the arrays as
         they are now.

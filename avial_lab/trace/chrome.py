@@ -16,7 +16,7 @@ from typing import Any
 from avial_lab.core.errors import AvialError
 from avial_lab.core.files import written_whole
 from avial_lab.trace.analysis import links
-from avial_lab.trace.events import Event, EventKind, Move, Total, Trace
+from avial_lab.trace.events import Copy, Event, EventKind, Move, Total, Trace
 
 MOST_EVENTS = 500_000
 """About 100 MB: a browser cannot load a few hundred."""
@@ -177,6 +177,7 @@ def _facts(trace: Trace, most: int) -> Json:
         "events_dropped": list(trace.dropped),
         "turns": dict(trace.turns),
         "moves": [[m.phase, m.source, m.dest, m.messages, m.nbytes] for m in trace.moves],
+        "copies": [[c.phase, c.source, c.dest, c.copies, c.nbytes] for c in trace.copies],
         "totals": [
             [t.rank, t.phase, t.kind.value, t.events, t.seconds, t.nbytes] for t in trace.totals
         ],
@@ -237,6 +238,7 @@ def _trace_of(document: Json) -> Trace:
         ends_s=tuple(end_us / 1e6 for end_us in facts["ends_us"]),
         machine=facts["machine"],
         kinds=tuple(facts.get("kinds", {}).items()),
+        copies=tuple(Copy(*copy) for copy in facts.get("copies", ())),
     )
 
 

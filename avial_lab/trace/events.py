@@ -82,6 +82,26 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """What was copied between two memories of one rank, its own and its devices', for a phase, over
+    all its times; they are named as the devices that work in them (`cpu0`, `gpu1`). Without a phase
+    it is what goes back to the host at the end.
+    """
+
+    phase: str
+    source: str
+    dest: str
+    copies: int
+    nbytes: int
+
+    def __repr__(self) -> str:
+        amount = f"{self.copies:,} cop{'y' if self.copies == 1 else 'ies'}"
+        what = f"for {self.phase}" if self.phase else "of the results"
+        where = f"{self.source} → {self.dest}"
+        return brief(self, f"{what}: {where}, {amount}, {format_bytes(self.nbytes)}")
+
+
+@dataclass(frozen=True)
 class Total:
     """All events of one kind of one rank for one phase: exact also where single events were
     dropped.
@@ -105,7 +125,8 @@ class Trace:
     """All events of one run, by start time; `label` says how the times came about (`measured`,
     `emulated GPU`).
 
-    moves: counted by the ranks of a program of loops, also where no events were taken. totals:
+    moves: counted by the ranks of a program of loops, also where no events were taken; copies:
+    likewise, to devices and from them. totals:
     likewise. turns: the phases of such a program, and how often each ran. dropped: by rank, the
     later events that were not kept; where there are any, ends_s is when each rank was done.
     around: giving the ranks their inputs and taking the results, before and after the run and no
@@ -129,6 +150,7 @@ class Trace:
     threads: tuple[int, ...] = ()
     note: str = ""
     kinds: tuple[tuple[str, str], ...] = ()
+    copies: tuple[Copy, ...] = ()
 
     @property
     def simulated(self) -> bool:

@@ -6,13 +6,13 @@ table below it all take them from here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import count, format_bytes, format_seconds
 from avial_lab.machine.devices import label_with
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace import Copy, Event, EventKind, Trace
 from avial_lab.trace.analysis import (
     Segment,
     balance,
@@ -124,6 +124,14 @@ def event_table(trace: Trace, schedule: Schedule | None = None, *, most: int = R
     return Table(title, head, rows, numbers, left_out(len(listed), "event", most))
 
 
+def task_names(trace: Trace, schedule: Schedule | None) -> list[str]:
+    """In the program's order; without a schedule in that of their first starts."""
+    events = sorted(trace.events, key=lambda event: event.start_s)
+    ran = dict.fromkeys(event.name for event in events if event.kind is EventKind.TASK)
+    known = [] if schedule is None else [task.name for task in schedule.graph.tasks]
+    return [*(name for name in known if name in ran), *(name for name in ran if name not in known)]
+
+
 def rank_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """What each rank's time went into; a wait is not work."""
     found = shares(trace)
@@ -221,6 +229,31 @@ def overlap_words(trace: Trace) -> str:
     )
 
 
+def copies_words(copies: Iterable[Copy]) -> str:
+    """`12 copies to and from devices, 3.1 KiB`."""
+    amounts = [(copy.copies, copy.nbytes) for copy in copies]
+    number = sum(copies for copies, _ in amounts)
+    words = f"{number:,} {'copy' if number == 1 else 'copies'} to and from devices"
+    return f"{words}, {format_bytes(sum(nbytes for _, nbytes in amounts))}"
+
+
+def copies_table(copies: Sequence[Copy], *, most: int = ROW_LIMIT) -> Table:
+    """Phase by phase and memory by memory: what is copied."""
+    rows = tuple(
+        (
+            copy.phase or "results",
+            copy.source,
+            copy.dest,
+            f"{copy.copies:,}",
+            format_bytes(copy.nbytes),
+        )
+        for copy in copies[:most]
+    )
+    head = ("phase", "from", "to", "copies", "bytes")
+    note = left_out(len(copies), "row", most)
+    return Table("Copies to and from devices", head, rows, frozenset(head[3:]), note)
+
+
 def trace_text(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> str:
     """The timeline's facts for a terminal, of each table at most so many rows; of a run without
     times only what it was.
@@ -231,7 +264,10 @@ def trace_text(trace: Trace, schedule: Schedule | None = None, *, most: int = RO
         rank_table(trace, schedule, most=most),
         task_table(trace, schedule),
         path_table(trace),
+        copies_table(trace.copies, most=most),
         event_table(trace, schedule, most=most),
     )
     said = [trace_summary(trace, schedule), overlap_words(trace), clock_words(trace)]
+    if trace.copies:
+        said.append(copies_words(trace.copies))
     return "\n".join([*filter(None, said), *(t.to_text() for t in tables if t.rows)])

@@ -128,6 +128,7 @@ CHOICES = (
     CompileOptions(),
     CompileOptions(strict=True),
     CompileOptions(blas=True),
+    CompileOptions(no_bounds=True),
     CompileOptions.of(without="block-contractions"),
     CompileOptions.of(without="merge-split-reductions"),
 )
@@ -140,8 +141,8 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
         exact = len(EXACT.rows)
         yield EXACT, first[:exact]
         yield ARITHMETIC, first[exact:]
-        for plain, grid in itertools.product((False, True), repeat=2):
-            run = names(to_tasks(plain=plain, grid=grid, strict=strict))
+        for plain, grid, on in itertools.product((False, True), (False, True), ("", "gpu")):
+            run = names(to_tasks(plain=plain, grid=grid, strict=strict, on=on))
             assert run[: len(first)] == first
             yield PLAIN if plain else WRITTEN, run[len(first) :]
     with pytest.MonkeyPatch.context() as patch:
@@ -204,7 +205,7 @@ def test_an_optional_pass_can_be_left_out_alone(name: str) -> None:
 
 def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
     all_left_out = CompileOptions.of(without="all")
-    assert names(to_loops(all_left_out)) == ["no-alias", "mark-parallel"]
+    assert names(to_loops(all_left_out)) == ["no-alias", "check-loaded", "mark-parallel"]
     assert not to_one(Topology.local(2, gpus=0), all_left_out, given_up=True)
 
 

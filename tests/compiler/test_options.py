@@ -74,6 +74,11 @@ def chosen(name: str) -> CompileOptions:
     return options
 
 
+def machine_of(options: CompileOptions) -> Topology:
+    gpus = options.gpus or int(options.on == "gpu")
+    return Topology.local(options.ranks, gpus=gpus)
+
+
 class AskedError(AvialError):
     """In place of a compiler's answer."""
 
@@ -118,7 +123,7 @@ def test_it_survives_compile(name: str, asked: list[Build]) -> None:
 
 def test_it_survives_the_line_that_makes_the_program_again(name: str) -> None:
     options = chosen(name)
-    machine = Topology.local(options.ranks, gpus=options.gpus or 0)
+    machine = machine_of(options)
     line = command_line_of("f", Build(Source(TEXT, "cell"), options=options), machine)
     assert OPTIONS[name].flags[0] in line
     at = line.index("-n")
@@ -128,7 +133,7 @@ def test_it_survives_the_line_that_makes_the_program_again(name: str) -> None:
 
 def test_it_is_in_the_reproducer(name: str) -> None:
     options = chosen(name)
-    machine = Topology.local(options.ranks, gpus=options.gpus or 0)
+    machine = machine_of(options)
     text = reproducer(
         Build(Source(TEXT, "cell"), options=options), {"llvm": Stage("llvm", "", "mlir", "")}, {},
         storages=(), topology=machine, edits=(), stage="llvm", name="f", file="f.py",
@@ -209,7 +214,7 @@ def test_an_unknown_option_is_refused() -> None:
         ({"division": "rows"}, "unknown division 'rows'"),
         ({"ranks": 0}, "0 ranks cannot run a program"),
         ({"ranks": 10**6}, "more than this machine can start"),
-        ({"gpus": 3}, "3 GPUs cannot be driven by 2 ranks"),
+        ({"gpus": 33}, "33 GPUs cannot be driven by 2 ranks"),
         ({"gpus": -1}, "-1 GPUs cannot be driven by 2 ranks"),
     ],
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from avial_lab.core.aliasing import sharing_memory
 from avial_lab.core.buffers import bind_arrays, read_box, write_box
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE, dtype_of_element
 from avial_lab.core.errors import BindError
@@ -111,3 +114,15 @@ def test_a_shared_storage_is_read_and_written_in_bytes() -> None:
     np.testing.assert_array_equal(piece.view(np.int32), [5, 6, 7, 8, 9])
     write_box(arrays, storage, Box((20,), (40,)), np.arange(5, dtype=np.int32).view(np.uint8))
     np.testing.assert_array_equal(x[4:11], [4, 0, 1, 2, 3, 4, 10])
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(1, 3)), max_size=8))
+def test_who_shares_memory_as_every_pair_says(windows: list[tuple[int, int, int]]) -> None:
+    base = np.zeros(64)
+    arrays = {f"w{k}": base[a : a + n * s : s] for k, (a, n, s) in enumerate(windows)}
+    found = sharing_memory(arrays)
+    assert sorted(name for group in found for name in group) == sorted(arrays)
+    group_of = {name: k for k, group in enumerate(found) for name in group}
+    for one, other in combinations(arrays, 2):
+        if np.shares_memory(arrays[one], arrays[other]):
+            assert group_of[one] == group_of[other]

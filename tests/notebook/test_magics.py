@@ -410,7 +410,7 @@ def test_a_cluster_that_a_restart_left_is_found(
     """`status` says that it is there and how to connect to it."""
     _, mine = this_owner()
     gone = Known(2**22 + 1, 0.0)
-    left = Record("4b1d", tmp_path, 0, 600.0, 60.0, 0.0, gone, mine, (), (gone, gone))
+    left = Record("4b1d", tmp_path, 0, 600.0, 60.0, 0.0, gone, mine, (), (gone, gone), 2)
     other = replace(left, id="77aa", owner_name="other.ipynb")
     monkeypatch.setattr("avial_lab.notebook.clusters.clusters", lambda: (other, left))
     page.run("%avial cluster status")

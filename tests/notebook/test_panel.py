@@ -14,6 +14,7 @@ import avial_lab
 from avial_lab.core.errors import CellSpan, ClusterError, ParseError
 from avial_lab.machine.topology import Topology
 from avial_lab.notebook import background
+from avial_lab.notebook.clusters import StartOptions
 from avial_lab.notebook.magics import AvialMagics
 from avial_lab.program.reference_run import OneProcess
 from tests.notebook.conftest import Page, recorded_program
@@ -203,10 +204,10 @@ def test_starts_and_stops_a_cluster(
 ) -> None:
     go_on = threading.Event()
 
-    def open_cluster(*, cpu: int, gpu: int, tell: Callable[[str], None], **_: Any) -> Any:
-        tell(f"{cpu} engines")
+    def open_cluster(options: StartOptions, *, tell: Callable[[str], None]) -> Any:
+        tell(f"{options.cpu} engines")
         assert go_on.wait(LONG_S)
-        return OneProcess("a test", Topology.local(cpu + gpu, gpus=gpu)), "Started"
+        return OneProcess("a test", Topology.local(options.ranks, gpus=options.gpu)), "Started"
 
     monkeypatch.setattr(background, "open_cluster", open_cluster)
     comm.ask(do="start", cpu=2, gpu=1)
@@ -229,7 +230,7 @@ def test_starts_and_stops_a_cluster(
 def test_a_start_that_fails_is_told_and_said_once(
     comm: Comm, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def open_cluster(**_: Any) -> Any:
+    def open_cluster(*_: Any, **__: Any) -> Any:
         raise ClusterError("no mpiexec", hint="install one")
 
     monkeypatch.setattr(background, "open_cluster", open_cluster)

@@ -18,14 +18,22 @@ from avial_lab.cli.question import (
 from avial_lab.core.errors import BindError
 from avial_lab.program.inputs import parse_outputs, save_array
 from avial_lab.program.program import Program
-from avial_lab.runtime.launch.processes import crowd_warning
+from avial_lab.program.where import topology_on, where_given
+from avial_lab.runtime.launch.processes import crowd_warning, local_note, refuse_copies
 
 
 def run_command(options: argparse.Namespace) -> int:
     outputs = parse_outputs(options.out)
     check_folders(*outputs.values(), options.report, options.trace)
+    where = where_given(options, ranks=options.ranks)
+    refuse_copies()
+    if where is not None:
+        where.check()  # before the work
+    if where is None and local_note():
+        print_to_stderr(f"{local_note()}; --slurm and --hosts start them elsewhere")
     question = question_of(options)
-    compiled = compiled_program(options, question)
+    machine = where and topology_on(where, options.ranks or where.most, gpus=options.gpus or 0)
+    compiled = compiled_program(options, question, topology=machine)
     unknown = [name for name in outputs if name not in compiled.arrays]
     if unknown:
         known = ", ".join(compiled.arrays) or "none"
@@ -39,7 +47,7 @@ def run_command(options: argparse.Namespace) -> int:
             options.tune, threads=options.threads, oversubscribe=options.oversubscribe
         )
         print_to_stderr(str(compiled.choice))
-    if crowded := crowd_warning(compiled.binary.manifest.ranks):
+    if where is None and (crowded := crowd_warning(compiled.binary.manifest.ranks)):
         print_to_stderr(crowded)
     try:
         trace = compiled.run(
@@ -48,6 +56,7 @@ def run_command(options: argparse.Namespace) -> int:
             trace=not options.no_trace,
             threads=options.threads,
             oversubscribe=options.oversubscribe,
+            where=where,
         )
     finally:
         if compiled.printed:

@@ -31,7 +31,16 @@ def _needs_threads(llvm_ir: str) -> bool:
     return "@__kmpc_fork_call" in llvm_ir
 
 
-_IN_C = {"threads": _needs_threads, "memory": _needs_memory, "blas": _needs_blas}
+def _needs_devices(llvm_ir: str) -> bool:
+    return "@avial_launch" in llvm_ir or "@avial_step_copy" in llvm_ir
+
+
+_IN_C = {
+    "threads": _needs_threads,
+    "memory": _needs_memory,
+    "blas": _needs_blas,
+    "devices": _needs_devices,
+}
 """Parts of the runtime by the names of their files, and which programs call them."""
 
 _COMPILING = {name: Lock() for name in ("ownership", *_IN_C)}

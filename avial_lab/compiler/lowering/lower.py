@@ -51,12 +51,17 @@ from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
 
 
-def to_tasks(*, plain: bool, grid: bool, strict: bool = False) -> tuple[Pass | str, ...]:
-    """From a plain function, or from replicates as people write them, to what is lowered."""
+def to_tasks(
+    *, plain: bool, grid: bool, strict: bool = False, on: str = ""
+) -> tuple[Pass | str, ...]:
+    """From a plain function, or from replicates as people write them, to what is lowered; where it
+    is to run `on` other devices than its text says.
+    """
     first = settled(strict=strict)
+    target: Given = {"target-devices": {"on": on} if on else None}
     if not plain:
-        return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}}))
-    return (*first, *PLAIN.passes({"drop-in": {"grid": grid}}))
+        return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}, **target}))
+    return (*first, *PLAIN.passes({"drop-in": {"grid": grid}, **target}))
 
 
 def to_checked(*, strict: bool = False) -> tuple[Pass | str, ...]:
@@ -70,6 +75,7 @@ def split_into_tasks(
     *,
     grid: bool = False,
     strict: bool = False,
+    on: str = "",
     watch: Watch | None = None,
 ) -> ir.Operation:
     """The program with its parallel nests in replicates and the rest in tasks; `module` stays.
@@ -78,7 +84,7 @@ def split_into_tasks(
     """
     work = module.operation.clone().operation
     _refuse_deep(work)
-    passes = to_tasks(plain=is_plain(work), grid=grid, strict=strict)
+    passes = to_tasks(plain=is_plain(work), grid=grid, strict=strict, on=on)
     run_passes(work, passes, watch=watch)
     return work
 
@@ -116,13 +122,15 @@ def lower_structured(
     """
     text = "the program as read"
     yield mlir_stage("source", text, source.operation, "", 0.0), source.operation
-    passes = to_tasks(plain=is_plain(source), grid=division.grid, strict=options.strict)
+    passes = to_tasks(
+        plain=is_plain(source), grid=division.grid, strict=options.strict, on=options.on or ""
+    )
     line = our_line(passes, "source.mlir", "avial.mlir")
     yield mlir_stage("avial", "its loops as tasks", structured, line, 0.0), structured
     work = structured.clone().operation
     place = PlacePhases(topology, division, options.sync)
     # Who writes replicates, or a division, wants to see it.
-    given_up = is_plain(source) and division == Division()
+    given_up = is_plain(source) and division == Division() and options.on != "gpu"
     placed = (place, *to_one(topology, options, given_up=given_up))
     seconds = run_passes(work, placed, watch=watch)
     line = our_line(placed, "avial.mlir", "placed.mlir") if place.has_command_line else ""

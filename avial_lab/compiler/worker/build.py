@@ -22,7 +22,7 @@ from avial_lab.compiler.analysis.accesses.program import read_groups, read_progr
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
 from avial_lab.compiler.analysis.costs.demand import demands_in
 from avial_lab.compiler.backends.llvm import binary_of
-from avial_lab.compiler.catalogue import WHOLE
+from avial_lab.compiler.catalogue import ARRAYS, WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
@@ -46,6 +46,8 @@ from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
+from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
+from avial_lab.compiler.passes.ptensor.lower_ptensor import has_ptensor
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
@@ -96,8 +98,15 @@ def parse(
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
-        to_memory=to_memory,
+        to_memory=lambda module: _arrays_to_loops(module, to_memory),
     )
+
+
+def _arrays_to_loops(module: ir.Module, to_memory: ToMemory) -> bool:
+    """Arrays of both kinds: ptensor's by its own pass, then MLIR's tensors."""
+    if has_ptensor(module):
+        run_passes(module.operation, ARRAYS.passes())
+    return to_memory(module)
 
 
 def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
@@ -128,6 +137,7 @@ def split_program(
     *,
     grid: bool = False,
     strict: bool = False,
+    on: str = "",
     watch: Watch | None = None,
 ) -> SplitProgram:
     """The program as loops around tasks; a plain function that cannot be is one task."""
@@ -136,7 +146,7 @@ def split_program(
         return SplitProgram(as_one(module, "its arrays share memory", strict=strict), whole=True)
     try:
         return SplitProgram(
-            split_into_tasks(module, grid=grid, strict=strict, watch=watch), whole=False
+            split_into_tasks(module, grid=grid, strict=strict, on=on, watch=watch), whole=False
         )
     except PassError as error:
         if not is_plain(module):
@@ -149,6 +159,8 @@ def build_program(question: Build) -> Built:
     if question.options.dynamic:
         return build_dynamic(question, watch)
     module = parse(question.source)
+    function = program_function(module)
+    refuse_many(function, sum(map(is_memref, function.regions[0].blocks[0].arguments)))
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
         return build_loops(question, module, watch)
@@ -157,6 +169,9 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
+    """Not those of recorded arrays: lower-ptensor says so of the module."""
+    if "ptensor." in question.source.text:
+        return False
     return ContractFma() in settled(strict=question.options.strict)
 
 
@@ -202,10 +217,11 @@ def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, 
 def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     """A program of loops around tasks: the ownership runtime finds the messages as it runs."""
     strict, grid = question.options.strict, question.options.division.grid
+    on = question.options.on or ""
     if question.whole and is_plain(module):
         split = SplitProgram(as_one(module, question.whole, strict=strict), whole=True)
     else:
-        split = split_program(module, question.source, grid=grid, strict=strict)
+        split = split_program(module, question.source, grid=grid, strict=strict, on=on)
     watch.lap("analysis")
     if not split.whole:
         try:
@@ -238,7 +254,10 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
             module = parse(source, dynamic=True)
             text = str(module.operation.get_asm(enable_debug_info=True))
             structured = _cached_tasks(
-                text, question.options.division.grid, question.options.strict
+                text,
+                question.options.division.grid,
+                question.options.strict,
+                question.options.on or "",
             )
             watch.lap("analysis")
             built = build_split(question, module, structured, watch)
@@ -252,13 +271,13 @@ def build_dynamic(question: Build, watch: Stopwatch) -> Built:
 
 
 @lru_cache(maxsize=8)
-def _cached_tasks(text: str, grid: bool, strict: bool) -> ir.Operation:
+def _cached_tasks(text: str, grid: bool, strict: bool, on: str) -> ir.Operation:
     """The program of that text, with its places, as loops around tasks; nobody changes it."""
     context = ir.Context()
     register(context)
     with context:
         module = ir.Module.parse(text)
-    return split_into_tasks(module, grid=grid, strict=strict)
+    return split_into_tasks(module, grid=grid, strict=strict, on=on)
 
 
 def _fixed(module: ir.Module, source: Source) -> str:
@@ -389,7 +408,13 @@ def planned(
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
     binary, plan = planned_binary(
-        code, graph, topology.ranks, phases, edited=edited, numbers=numbers
+        code,
+        graph,
+        topology.ranks,
+        phases,
+        edited=edited,
+        numbers=numbers,
+        drivers=topology.drivers,
     )
     schedule = schedule_phases(
         graph,
@@ -464,7 +489,11 @@ def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:
-    """As many as asked for; else one where some task asks for a GPU."""
+    """As many as asked for; else one a rank where all is to run there, or one where some task asks
+    for a GPU.
+    """
     if question.options.gpus is not None:
         return question.options.gpus
+    if question.options.on == GPU_FAMILY:
+        return question.options.ranks
     return int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))

@@ -8,6 +8,7 @@ from avial_lab.artifact.plan import Plan
 from avial_lab.compiler.backends.llvm import binary_of
 from avial_lab.core.buffers import Number
 from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.runtime.native.ownership import LAUNCH
 from avial_lab.runtime.native.planned_run import plan_run
 
 
@@ -19,8 +20,12 @@ def planned_binary(
     *,
     edited: str = "",
     numbers: tuple[Number, ...] = (),
+    drivers: tuple[int, ...] = (),
 ) -> tuple[Binary, Plan]:
-    """Machine code with the plan of its runs on that many ranks in the manifest."""
+    """Machine code with the plan of its runs on that many ranks in the manifest; `drivers` drive
+    the devices, where it launches anything there.
+    """
+    drivers = drivers if LAUNCH in code.assembly else ()
     temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
     plan = plan_run(
         code.shared_object,
@@ -29,6 +34,7 @@ def planned_binary(
         temporary=temporary,
         phases=phases,
         numbers=numbers,
+        drivers=drivers,
     )
     begun = {count.phase: count.begun for count in plan.phases}
     manifest = DerivedMessages(
@@ -44,5 +50,6 @@ def planned_binary(
         planned=plan.bytes_moved if plan.complete else None,
         edited=edited,
         numbers=numbers,
+        drivers=drivers,
     )
     return binary_of(code, manifest, ptx={}), plan

@@ -32,6 +32,7 @@ __all__ = [
     "kind_named",
     "kind_in_file",
     "label_with",
+    "place_name",
     "runnable_gpu",
     "name_in_file",
 ]
@@ -85,6 +86,16 @@ def runnable_gpu() -> DeviceKind:
     """The kind of GPU that ranks drive: the first that an engine of this version runs."""
     gpus = (kind for kind in KINDS if kind.family == GPU_FAMILY)
     return next(kind for kind in gpus if kind.engine is not None)
+
+
+def place_name(place: int, ranks: int) -> str:
+    """The device that works in that memory: places 0 … ranks - 1 are the ranks' own.
+
+    >>> place_name(1, 2), place_name(2, 2)
+    ('cpu1', 'gpu0')
+    """
+    kind, number = (CPU, place) if place < ranks else (CUDA, place - ranks)
+    return kind.device_name(number)
 
 
 def label_with(label: str, kinds: Iterable[DeviceKind]) -> str:

@@ -1,5 +1,6 @@
 """The emulated GPU: kernels run as loops over blocks and threads on the CPU of the rank that drives
-it (`compiler/passes/host/emulate_gpu.py`), so that programs for GPUs run everywhere.
+it (`compiler/passes/host/emulate_gpu.py`), in memory of their own and as late as events allow
+(`runtime/native/devices/apart.c`), so that programs for GPUs run everywhere.
 """
 
 from __future__ import annotations
@@ -28,5 +29,6 @@ EMULATED_GPU = DeviceKind(
     claims=_asked_for,
     covers=_covers,
     emulated=True,
+    apart=True,
     option="--gpus 1",
 )

@@ -53,6 +53,7 @@ class DeviceKind:
     covers: whether a device of the first architecture runs what was asked for the second.
     backend: what tasks that ask for this kind are lowered to. engine: what runs tasks on devices of
     this kind; None where no engine of this version drives them.
+    apart: it has memory of its own, and data is copied there.
     option: on a command line, what adds one to a run.
     arches: architectures to offer where somebody writes a target, the likeliest first.
     """
@@ -66,6 +67,7 @@ class DeviceKind:
     backend: Backend = Backend.HOST
     engine: Engine | None = Engine.RANK
     emulated: bool = False
+    apart: bool = False
     option: str = ""
     arches: tuple[str, ...] = ()
 

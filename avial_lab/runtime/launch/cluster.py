@@ -28,7 +28,8 @@ from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
-from avial_lab.machine.topology import Device, Topology, gpus_driven
+from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
+from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
@@ -38,12 +39,13 @@ from avial_lab.runtime.launch.engines import (
     start_engines,
     take_up_engines,
 )
-from avial_lab.runtime.launch.processes import crowding, stopped_among
+from avial_lab.runtime.launch.hosts import Where, host_lost, lost_host
+from avial_lab.runtime.launch.processes import crowding, refuse_copies, stopped_among
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.native.loader import digest
-from avial_lab.runtime.rank.engine import Facts, Load, Run, outcome_of
+from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
@@ -59,6 +61,7 @@ from avial_lab.runtime.rank.outcome import (
     timed_out,
 )
 from avial_lab.runtime.rank.parcels import pack
+from avial_lab.runtime.rank.relay import LEASE_S
 from avial_lab.runtime.rank.threads import Threads
 from avial_lab.trace import Trace
 
@@ -166,20 +169,32 @@ class Cluster:
         timeout: float = 60.0,
         keep_s: float = 0.0,
         progress: Progress | None = None,
+        where: Where | None = None,
+        lease_s: float | None = None,
     ) -> Cluster:
         """`cpu` engines for CPU work and `gpu` more that drive a GPU each, as cpu + gpu MPI ranks.
+
+        With `where` they are on other machines: as many as that says, in place of `cpu`, the last
+        `gpu` of which drive a GPU (`Hosts.parse("node1,node2", ppn=2)`, `Slurm(4, ppn=16)`). They
+        end when this process does, and where its machine cannot be reached any more, `lease_s`
+        seconds later (by default less than a minute).
 
         A profile is one of ipyparallel's (Slurm, SSH, …), which must start the engines as one MPI
         world. timeout, in seconds, is for the engines to come up; `progress` is called with what is
         being waited for. If this process ends without `stop`, and not in the middle of a run, the
         engines wait `keep_s` seconds for another that connects to them by the cluster's `id`.
         """
+        if where is not None:
+            cpu = where.most - gpu
         if cpu < 0 or gpu < 0 or cpu + gpu < 1:
             raise ClusterError(
                 f"a cluster of {cpu} CPU and {gpu} GPU engines is not possible",
                 hint="ask for at least one engine",
             )
-        spec = EngineSpec(cpu + gpu, profile, timeout, gpu, keep_s)
+        refuse_copies()
+        spec = EngineSpec(
+            cpu + gpu, profile, timeout, gpu, keep_s, where=where, lease_s=lease_s or LEASE_S
+        )
         engines = start_engines(spec, progress=progress or _quiet)
         return cls(engines, spec=spec, gpus=gpu)
 
@@ -256,6 +271,11 @@ class Cluster:
         self._engines.result().leave()
 
     @property
+    def is_local(self) -> bool:
+        """Whether it was started on this machine, by `start` alone."""
+        return self._spec is not None and self._spec.where is None and not self._spec.profile
+
+    @property
     def is_stopped(self) -> bool:
         """Whether it was stopped, here or from outside, and runs nothing any more."""
         return self._stopped
@@ -306,7 +326,7 @@ class Cluster:
             raise ClusterError(
                 "the cluster was stopped from outside", hint="start a new one: Cluster.start()"
             )
-        if self._spec is not None and engines.lost():
+        if self._spec is not None and (engines.lost() or engines.ended()):
             self._replace(engines)
         return self._engines.result()
 
@@ -371,8 +391,50 @@ def run(
     `reporter` reports its progress. Whatever goes wrong (RunError, ClusterError,
     KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
     """
+    caller = caller_arrays(binary.manifest, arrays)
+    with _followed(
+        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=reporter
+    ) as (watch, options):
+        outcomes = watch.run(caller, options)
+        # Every rank has finished: only now the caller's arrays are touched.
+        caller.write_results(results_of(outcomes))
+    return trace_of(binary.manifest, outcomes)
+
+
+def run_resident(
+    binary: Binary,
+    arrays: Mapping[str, int],
+    given: Sequence[Piece],
+    cluster: Cluster,
+    *,
+    timeout: float | None = None,
+    spans: Spans | None = None,
+    options: Options | None = None,
+) -> tuple[Trace, tuple[Piece, ...]]:
+    """Run the binary on arrays that the engines keep: `arrays` are their numbers by storage,
+    `given` says which rank holds what of those that are there already. -> what happened, and who
+    holds what of all of them afterwards. Raises as `run` does; after an error the arrays are lost
+    with the engines.
+    """
+    with _followed(
+        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
+    ) as (watch, options):
+        outcomes = watch.run_resident(arrays, tuple(given), options)
+    return trace_of(binary.manifest, outcomes), outcomes[0].pieces
+
+
+@contextlib.contextmanager
+def _followed(
+    binary: Binary,
+    cluster: Cluster,
+    *,
+    timeout: float | None,
+    spans: Spans | None,
+    options: Options | None,
+    reporter: ProgressReporter | None,
+) -> Generator[tuple[_Watch, Options]]:
+    """The engines' turn with the binary loaded, and what goes wrong reported."""
     manifest = binary.manifest
-    caller = caller_arrays(manifest, arrays)
     reporter = reporter or ProgressReporter(manifest)
     status = cluster.status
     waiting = _WAITING.get(status.state)
@@ -399,7 +461,7 @@ def run(
         reporter.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
         try:
             watch.load()
-            outcomes = watch.run(caller, options)
+            yield watch, options
         except KeyboardInterrupt as error:
             stopped = interrupted(
                 manifest, reporter.elapsed_s, watch.steps(range(manifest.ranks)),
@@ -410,10 +472,7 @@ def run(
         except BaseException as error:
             reporter.end(error)  # as long as the journals are there
             raise
-        # Every rank has finished: only now the caller's arrays are touched.
-        caller.write_results(results_of(outcomes))
         reporter.end()
-    return trace_of(manifest, outcomes)
 
 
 def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
@@ -425,12 +484,12 @@ def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
 
 
 def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
-    """One CPU device a rank, and a GPU device for each of the last `gpus` ranks."""
+    """One CPU device a rank, and `gpus` GPUs as of `machine.topology.drivers`."""
     cpus = [
         Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
     ]
-    drivers = [(f.rank, f.node) for f in facts[len(facts) - gpus :]]
-    return Topology(len(facts), (*cpus, *gpus_driven(drivers)))
+    driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
+    return Topology(len(facts), (*cpus, *gpus_driven(driven)))
 
 
 class _Harmless(Exception):
@@ -482,6 +541,19 @@ class _Watch:
         outcomes = self._gather(answers, failing=_failure_in)
         return [outcome_of(manifest, outcomes[rank]) for rank in range(manifest.ranks)]
 
+    def run_resident(
+        self, arrays: Mapping[str, int], given: tuple[Piece, ...], options: Options
+    ) -> list[Outcome]:
+        """The same on arrays that stay with the engines."""
+        answers = {
+            rank: self.engines.submit(
+                rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
+            )
+            for rank in range(self.binary.manifest.ranks)
+        }
+        outcomes: dict[int, Any] = self._gather(answers, failing=_failure_in)
+        return [outcomes[rank][0] for rank in range(self.binary.manifest.ranks)]
+
     def _gather(
         self,
         answers: Mapping[int, Future[Answer]],
@@ -531,6 +603,12 @@ class _Watch:
         lost = self.engines.lost()
         if lost:
             raise self._died(*lost)
+        ended = self.engines.ended()
+        if ended:
+            raise ClusterError(
+                f"{ended} has ended, without which no engine answers",
+                hint="somebody killed it, or memory ran out; the next run starts new engines",
+            )
         if time.monotonic() > self.deadline:
             stopped = stopped_among(self.engines.processes, pending)
             steps = self.steps(pending)
@@ -559,6 +637,11 @@ class _Watch:
                 break
             time.sleep(0.005)
         rank = next(iter(deaths), lost[0])
+        gone = lost_host(self.engines.folder, rank)
+        if not deaths and gone is not None:
+            host, how = gone
+            there = [fact.rank for fact in self.engines.facts if fact.node == host]
+            return host_lost(host, how, there)
         if rank >= self.binary.manifest.ranks:
             return ClusterError(
                 f"engine {rank}, which takes no part in the run, died"

@@ -14,7 +14,6 @@ import logging
 import os
 import secrets
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -30,13 +29,26 @@ from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
+from avial_lab.core.version import version
 from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.hosts import (
+    Hub,
+    Where,
+    end_hub,
+    ended_ranks,
+    relayed,
+    start_hub,
+    this_machine,
+    where_of,
+    words_of,
+)
 from avial_lab.runtime.launch.ports import held_ports
 from avial_lab.runtime.launch.processes import (
     environment,
     is_alive,
     kill_all,
     last_lines,
+    local_note,
     mpiexec_options,
     private_folder,
     refuse_crowd,
@@ -46,6 +58,7 @@ from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_ow
 from avial_lab.runtime.rank.engine import Facts, Probe
 from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
 from avial_lab.runtime.rank.output import output_path
+from avial_lab.runtime.rank.relay import LEASE_S
 
 Progress = Callable[[str], None]
 """Called, with a few words, with what is being waited for."""
@@ -83,10 +96,11 @@ _LOG.propagate = False  # what matters is raised; ipyparallel's own words would 
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """What to start: `ranks` engines, here, or where ipyparallel's `profile` says (Slurm, SSH).
+    """What to start: `ranks` engines, here, or `where`, or as ipyparallel's `profile` says.
 
     Every set of a cluster has its `id`. keep_s: seconds they wait for another owner when theirs is
-    gone; `gpus` is for that one to know.
+    gone; `gpus` is for that one to know. lease_s: seconds after which engines elsewhere end that do
+    not hear from here.
     """
 
     ranks: int
@@ -95,6 +109,8 @@ class EngineSpec:
     gpus: int = 0
     keep_s: float = 0.0
     id: str = field(default_factory=lambda: secrets.token_hex(2))
+    where: Where | None = None
+    lease_s: float = LEASE_S
 
 
 @dataclass
@@ -103,7 +119,8 @@ class EngineSet:
     its programs.
 
     `processes` are those of the ranks on this machine, `owned` those this set was started as,
-    `groups` what the guardian watches. `launcher` is there where ipyparallel's profile started it.
+    `groups` what the guardian watches. `launcher` is there where ipyparallel's profile started it,
+    `hub` where the ranks are on other hosts, whose files it brings (relay.py).
     """
 
     client: ipyparallel.Client
@@ -117,6 +134,8 @@ class EngineSet:
     launcher: ipyparallel.Cluster | None = None
     guardian: Guardian | None = None
     close_client: bool = True
+    hub: psutil.Process | None = None
+    controller: psutil.Process | None = None
 
     @property
     def ranks(self) -> int:
@@ -134,12 +153,19 @@ class EngineSet:
             view.history.clear()
 
     def lost(self) -> list[int]:
-        """Ranks on this machine whose process is gone."""
+        """Ranks that are gone: their process, on this machine; their connection, elsewhere."""
+        if self.hub is not None:
+            return ended_ranks(self.folder, self.ranks)
         return [rank for rank, process in self.processes.items() if not is_alive(process)]
 
+    def ended(self) -> str:
+        """What has gone of that which the engines need here; empty while all of it lives."""
+        names = {"the controller": self.controller, "the hub of the hosts' connections": self.hub}
+        return next((name for name, one in names.items() if one and not is_alive(one)), "")
+
     def in_reach(self, ranks: int) -> bool:
-        """Whether the journals of the first `ranks` are files here."""
-        return all(rank in self.processes for rank in range(ranks))
+        """Whether the journals of the first `ranks` are files here, or come here."""
+        return self.hub is not None or all(rank in self.processes for rank in range(ranks))
 
     def entry(self, rank: int) -> Entry | None:
         return read_journal(self.folder, rank)
@@ -154,6 +180,8 @@ class EngineSet:
             # Started through the user's profile: elsewhere, perhaps, and known to ipyparallel
             # alone.
             self.launcher.stop_cluster_sync()
+        if self.hub is not None:
+            end_hub(self.hub)  # before mpiexec: what it kills says no more that it has ended
         ours = self.launcher is not None or self.guardian is not None
         kill_all([*self.owned, *(self.processes.values() if ours else ())])
         if self.guardian is not None:
@@ -184,8 +212,13 @@ class EngineSet:
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
-    if not spec.profile:
+    if spec.where:
+        progress(f"asking {spec.where}")
+        spec.where.check()
+    elif not spec.profile:
         refuse_crowd(spec.ranks)
+        if local_note():
+            progress(local_note())
     starts = 0
     while True:
         starting, starts = _Starting(spec, new_folder(spec.id), progress), starts + 1
@@ -223,7 +256,10 @@ def take_up_engines(record: Record) -> EngineSet:
     (file,) = record.folder.glob("profile/security/*-client.json")
     client = ipyparallel.Client(str(file), profile_dir=str(record.folder / "profile"))
     launchers = [process for known in record.launchers if (process := known.found())]
-    engines = EngineSet(client, record.folder, guardian=guardian, owned=launchers)
+    engines = EngineSet(
+        client, record.folder, guardian=guardian, owned=launchers, hub=_known(record.hub),
+        controller=_known(record.controller),
+    )  # fmt: skip
     try:
         _probe(engines)
     except BaseException:
@@ -233,11 +269,15 @@ def take_up_engines(record: Record) -> EngineSet:
     return engines
 
 
+def _known(process: Known | None) -> psutil.Process | None:
+    return process.found() if process else None
+
+
 def spec_of(record: Record) -> EngineSpec:
     """What would start the like of it."""
     return EngineSpec(
         record.ranks, timeout_s=record.timeout_s, gpus=record.gpus, keep_s=record.keep_s,
-        id=record.id,
+        id=record.id, where=where_of(record.where), lease_s=record.lease_s,
     )  # fmt: skip
 
 
@@ -256,7 +296,11 @@ def _keep(engines: EngineSet, spec: EngineSpec, *, started_s: float) -> None:
             id=spec.id, folder=engines.folder, gpus=spec.gpus, keep_s=spec.keep_s,
             timeout_s=spec.timeout_s, started_s=started_s, owner=owner, owner_name=name,
             launchers=tuple(map(Known.of, engines.owned)),
-            engines=tuple(Known.of(engines.processes[rank]) for rank in range(engines.ranks)),
+            engines=tuple(map(Known.of, engines.processes.values())), ranks=engines.ranks,
+            hub=Known.of(engines.hub) if engines.hub else None,
+            controller=Known.of(engines.controller) if engines.controller else None,
+            where=words_of(spec.where), lease_s=spec.lease_s,
+            nodes=tuple(dict.fromkeys(f.node for f in engines.facts)),
         )
     )  # fmt: skip
     engines.guardian.keep()
@@ -272,14 +316,17 @@ class _Starting:
     cluster: ipyparallel.Cluster | None = None
     client: ipyparallel.Client | None = None
     guardian: Guardian | None = None
+    hub: Hub | None = None
 
     def start(self) -> EngineSet:
         if self.spec.profile:
             return self._start(_profile_cluster(self.spec))
+        # Only the hosts' engines come over the network, and to this address alone.
+        address = self.spec.where.address() if self.spec.where else "127.0.0.1"
         with held_ports(_PORTS) as ports:
-            return self._start(_local_cluster(self.folder, ports))
+            return self._start(_own_cluster(self.folder, ports, address), address)
 
-    def _start(self, given: ipyparallel.Cluster) -> EngineSet:
+    def _start(self, given: ipyparallel.Cluster, address: str = "") -> EngineSet:
         spec, self.cluster = self.spec, given
         cluster: Any = given  # its `_sync` methods are made at run time
         self.progress("starting the controller")
@@ -287,8 +334,12 @@ class _Starting:
         if not spec.profile:
             self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
             self.guardian.watch(cluster.controller.pid)
-        self.progress(f"starting {spec.ranks} engines")
-        options = _launch_options(spec, self.folder)
+        if self.guardian and spec.where:
+            self.hub = start_hub(self.folder, address, lease_s=spec.lease_s)
+            self.guardian.watch(self.hub.process.pid)
+        on = f" on {spec.where}" if spec.where else ""
+        self.progress(f"starting {spec.ranks} engines{on}")
+        options = _launch_options(spec, self.folder, address, self.hub)
         self._step(lambda: cluster.start_engines_sync(spec.ranks, **options))
         if self.guardian:
             self.guardian.watch(cluster.engine_set.pid)
@@ -300,6 +351,8 @@ class _Starting:
         engines = EngineSet(
             client, self.folder, launcher=cluster if spec.profile else None,
             guardian=self.guardian, owned=self._processes(),
+            hub=self.hub.process if self.hub else None,
+            controller=cluster.controller.process if not spec.profile else None,
         )  # fmt: skip
         self.progress("querying the engines")
         _probe(engines)
@@ -323,6 +376,8 @@ class _Starting:
     def abandon(self) -> None:
         if self.spec.profile and self.cluster is not None:
             self.cluster.stop_cluster_sync()
+        if self.hub is not None:
+            end_hub(self.hub.process)
         # mpiexec takes its ranks with it.
         kill_all(self._processes())
         if self.guardian is not None:
@@ -332,11 +387,12 @@ class _Starting:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _processes(self) -> list[psutil.Process]:
-        """mpiexec and the controller, where they were started here."""
+        """mpiexec, the controller and the hub, where they were started here."""
         if self.cluster is None or self.spec.profile:
             return []
         launchers = [*self.cluster.engines.values(), self.cluster.controller]
-        return [launcher.process for launcher in launchers if launcher and launcher.process]
+        started = [launcher.process for launcher in launchers if launcher and launcher.process]
+        return [*started, self.hub.process] if self.hub else started
 
     def _step(self, call: Callable[[], Answer]) -> Answer:
         try:
@@ -387,16 +443,18 @@ class _Starting:
                 break  # they start alike, and so fail alike
         said |= {one.identifier: one.get_output() for one in launchers if one is not None}
         output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())
-        hint = (
-            f"try the profile by itself: `ipcluster start --profile={self.spec.profile}`"
-            if self.spec.profile
-            else start_hint(self.spec.ranks)
-        )
+        hint = start_hint(self.spec.ranks)
+        if self.spec.profile:
+            hint = f"try the profile by itself: `ipcluster start --profile={self.spec.profile}`"
+        elif self.spec.where:
+            hint = self.spec.where.hint
         return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
 
 
-def _local_cluster(folder: Path, ports: Sequence[int]) -> ipyparallel.Cluster:
-    """A cluster on this machine, with a profile of its own: no start-up files are run."""
+def _own_cluster(folder: Path, ports: Sequence[int], address: str) -> ipyparallel.Cluster:
+    """A cluster whose controller is here, with a profile of its own: no start-up files are run.
+    Engines reach it at `address`, and nobody else anywhere but on this machine.
+    """
     listed = ",".join(map(str, ports))
     return ipyparallel.Cluster(
         engines="mpi",
@@ -405,6 +463,7 @@ def _local_cluster(folder: Path, ports: Sequence[int]) -> ipyparallel.Cluster:
         profile_dir=str(folder / "profile"),
         controller_ip="127.0.0.1",
         controller_args=[
+            f"--IPController.engine_ip={address}",
             f"--IPController.ports={listed}",
             "--IPController.use_threads=True",  # one process instead of six
             "--IPController.db_class=NoDB",  # the default keeps every array that passed
@@ -423,13 +482,17 @@ def _profile_cluster(spec: EngineSpec) -> ipyparallel.Cluster:
     )
 
 
-def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
+def _launch_options(
+    spec: EngineSpec, folder: Path, address: str, hub: Hub | None
+) -> dict[str, Any]:
     if spec.profile:
         return {}
+    engine = [sys.executable, "-m", "ipyparallel.engine"]
+    where = spec.where
     return {
-        "mpi_cmd": [str(tool("mpiexec"))],
-        "mpi_args": list(mpiexec_options()),
-        "engine_cmd": witnessed([sys.executable, "-m", "ipyparallel.engine"], folder),
+        "mpi_cmd": where.command() if where else [str(tool("mpiexec"))],
+        "mpi_args": where.arguments(address) if where else list(mpiexec_options()),
+        "engine_cmd": relayed(engine) if where else witnessed(engine, folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         # Where a rank prints, its engine is to be quiet.
         "engine_args": [
@@ -437,7 +500,7 @@ def _launch_options(spec: EngineSpec, folder: Path) -> dict[str, Any]:
             "--IPEngine.log_level=ERROR",
             f"--IPEngine.timeout={spec.timeout_s}",  # they wait for the controller as we for them
         ],
-        "environment": environment(spec.ranks),
+        "environment": environment(spec.ranks, here=not where) | (hub.environment if hub else {}),
     }
 
 
@@ -462,11 +525,29 @@ def _probe(engines: EngineSet) -> None:
             hint="start them with mpiexec: `ipcluster start --engines=mpi`, "
             "or c.Cluster.engine_launcher_class = 'mpi' in the profile",
         )
+    _refuse_others(facts)
     engines.facts = tuple(facts[k] for k in order)
     engines.views = tuple(views[k] for k in order)
     engines.loaded = {rank: set() for rank in range(len(facts))}
+    here = this_machine()
     for fact in engines.facts:
-        # The same machine only if the journal it opened is the file seen here.
+        # The same machine only if the journal it opened is the file seen here. The pids of other
+        # hosts are other processes' here.
         entry = engines.entry(fact.rank)
-        if fact.node == socket.gethostname() and entry is not None and entry.pid == fact.pid:
+        same = (fact.node, fact.boot) == (here.host, here.boot) and engines.hub is None
+        if same and entry is not None and entry.pid == fact.pid:
             engines.processes[fact.rank] = psutil.Process(fact.pid)
+
+
+def _refuse_others(facts: Sequence[Facts]) -> None:
+    """ClusterError for engines that run another avial_lab than this one: what travels between them
+    would be read as something else.
+    """
+    for fact in facts:
+        theirs = getattr(fact, "version", "unknown")
+        if theirs != version():
+            raise ClusterError(
+                f"the engine of rank {fact.rank} on {fact.node} runs avial_lab {theirs}, and this "
+                f"is avial_lab {version()}",
+                hint="install the same avial_lab on every host, and start the cluster anew",
+            )

@@ -53,11 +53,14 @@ class Guardian:
                 listener.bind(str(folder / SOCKET))
                 listener.listen()
                 handed.append(listener.fileno())
+            # It may outlive us: whoever reads our stderr is not to wait for it.
+            log = stack.enter_context((folder / "guardian.log").open("wb")) if folder else None
             arguments = [str(keep_s), str(folder or ""), *map(str, handed)]
             self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=log,
                 pass_fds=handed,
                 start_new_session=True,  # a Ctrl-C is meant for the guarded process alone
             )

@@ -15,6 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -24,12 +25,22 @@ from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.runtime.launch.guardian import Guardian
+from avial_lab.runtime.launch.hosts import (
+    Hub,
+    Where,
+    end_hub,
+    host_lost,
+    lost_host,
+    relayed,
+    start_hub,
+)
 from avial_lab.runtime.launch.processes import (
     environment,
     kill_all,
     last_lines,
     mpiexec_options,
     private_folder,
+    refuse_copies,
     refuse_crowd,
     start_hint,
     stopped_among,
@@ -50,6 +61,7 @@ from avial_lab.runtime.rank.outcome import (
     timed_out,
 )
 from avial_lab.runtime.rank.output import output_path
+from avial_lab.runtime.rank.relay import PLACE
 from avial_lab.runtime.rank.threads import cores
 from avial_lab.trace import Trace
 
@@ -64,9 +76,10 @@ def run(
     spans: Spans | None = None,
     options: Options | None = None,
     reporter: ProgressReporter | None = None,
+    where: Where | None = None,
 ) -> Trace:
-    """Run the binary on `binary.manifest.ranks` ranks of this machine; results are written into
-    `arrays`.
+    """Run the binary on `binary.manifest.ranks` ranks of this machine, or `where`; results are
+    written into `arrays`.
 
     timeout in seconds, None for no limit; `spans` gives each task's place in the cell;
     `reporter` reports its progress.
@@ -75,9 +88,14 @@ def run(
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
-    refuse_crowd(manifest.ranks)
+    refuse_copies()
     options = options or Options()
-    options.threads.on([cores()] * manifest.ranks, 0)
+    if where is None:
+        refuse_crowd(manifest.ranks)
+        options.threads.on([cores()] * manifest.ranks, 0)
+    else:
+        _refuse_few(where, manifest.ranks)
+        where.check()
     with _folder() as directory:
         try:
             write_job(directory, binary, options)
@@ -85,11 +103,12 @@ def run(
                 write_inputs(directory, rank, caller.inputs_of(rank))
         except OSError as error:
             raise _no_room(error) from None
-        program = [sys.executable, "-m", "avial_lab.runtime.rank.engine", str(directory)]
+        place = PLACE if where else str(directory)
+        program = [sys.executable, "-m", "avial_lab.runtime.rank.engine", place]
         reporter = reporter or ProgressReporter(manifest)
         reporter.begin(directory, lambda rank: read_journal(directory, rank))
         try:
-            with _started(program, manifest.ranks, directory) as ranks:
+            with _started(program, manifest.ranks, directory, where) as ranks:
                 outcomes = _await(ranks, manifest, reporter, timeout=timeout, spans=spans or {})
         except KeyboardInterrupt as error:
             steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
@@ -137,6 +156,7 @@ class _Ranks:
     directory: Path
     log: Path
     ranks: int
+    where: Where | None = None
     processes: dict[int, psutil.Process] = field(default_factory=dict[int, psutil.Process])
 
     def printed(self) -> str:
@@ -146,8 +166,8 @@ class _Ranks:
         return last_lines("\n".join(text for text in texts if text))
 
     def find(self) -> None:
-        """Look for ranks that have come up since."""
-        for rank in range(self.ranks):
+        """Look for ranks on this machine that have come up since."""
+        for rank in range(self.ranks if self.where is None else 0):
             if rank in self.processes:
                 continue
             entry = read_journal(self.directory, rank)
@@ -160,32 +180,65 @@ class _Ranks:
 
 
 @contextmanager
-def _started(program: Sequence[str], ranks: int, directory: Path) -> Generator[_Ranks]:
+def _started(
+    program: Sequence[str], ranks: int, directory: Path, where: Where | None
+) -> Generator[_Ranks]:
     """The ranks; none is left on the way out, whichever way that is."""
     log = directory / "log"
-    command = [tool("mpiexec"), "-n", str(ranks), *mpiexec_options()]
     with closing(Guardian(directory)) as guardian:
+        launch = _launch(program, ranks, directory, where, guardian)
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*command, *witnessed(program, directory)],
+                launch.command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=os.environ | environment(ranks),
+                env=os.environ | launch.environment,
                 cwd=directory,  # not the caller's: a numpy.py there would be imported
                 start_new_session=True,  # Ctrl-C comes to the caller, who then kills
             )
-        started = _Ranks(process, guardian, directory, log, ranks)
+        started = _Ranks(process, guardian, directory, log, ranks, where)
         try:
             guardian.watch(process.pid)
             yield started
         finally:
+            if launch.hub is not None:
+                end_hub(launch.hub.process)
             if process.poll() is None:
                 kill_all([psutil.Process(process.pid)])
                 process.wait()
             started.find()
             kill_all(list(started.processes.values()))
             guardian.release(process.pid)
+
+
+class _Launch(NamedTuple):
+    command: list[str]
+    environment: dict[str, str]
+    hub: Hub | None = None
+
+
+def _launch(
+    program: Sequence[str], ranks: int, directory: Path, where: Where | None, guardian: Guardian
+) -> _Launch:
+    """How the ranks are started; those of other hosts find a hub here."""
+    if where is None:
+        command = [str(tool("mpiexec")), "-n", str(ranks), *mpiexec_options()]
+        return _Launch([*command, *witnessed(program, directory)], environment(ranks))
+    address = where.address()
+    hub = start_hub(directory, address)
+    guardian.watch(hub.process.pid)
+    command = [*where.command(), "-n", str(ranks), *where.arguments(address)]
+    return _Launch(
+        [*command, *relayed(program)], environment(ranks, here=False) | hub.environment, hub
+    )
+
+
+def _refuse_few(where: Where, ranks: int) -> None:
+    if ranks > where.most:
+        raise ClusterError(
+            f"{ranks} ranks do not fit on {where}", hint="name more hosts, or raise --ppn"
+        )
 
 
 def _await(
@@ -228,10 +281,14 @@ def _await(
             if death is not None and step is not None:
                 reporter.failed[rank] = step
                 raise rank_died(manifest, rank, step, reporter.cause(death), spans)
+        for rank in range(manifest.ranks if ranks.where else 0):
+            gone = lost_host(ranks.directory, rank)
+            if gone is not None:
+                raise host_lost(*gone)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",
-                hint=start_hint(ranks.ranks),
+                hint=ranks.where.hint if ranks.where else start_hint(ranks.ranks),
             )
         if time.monotonic() > deadline:
             assert timeout is not None

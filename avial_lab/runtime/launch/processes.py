@@ -60,15 +60,17 @@ def mpiexec_options() -> tuple[str, ...]:
     """What this machine's mpiexec is asked for, besides the number of ranks.
 
     Hydra (MPICH's) stays off the network: on one machine it does not matter whether the host's name
-    resolves, or which VPNs and firewalls there are.
+    resolves, or which VPNs and firewalls there are. And it starts them itself: inside Slurm, PBS
+    and their like it would ask the manager, for other nodes, which cannot connect to this one's
+    loopback.
     """
     version = subprocess.run(
         [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
     )
-    loopback = _loopback()
-    if "HYDRA" not in version.stdout.upper() or not loopback:
+    if "HYDRA" not in version.stdout.upper():
         return ()
-    return ("-iface", loopback)
+    loopback = _loopback()
+    return ("-launcher", "fork", "-rmk", "user", *(("-iface", loopback) if loopback else ()))
 
 
 def _loopback() -> str:
@@ -88,8 +90,45 @@ def stopped_among(processes: Mapping[int, psutil.Process], ranks: Iterable[int])
     return found
 
 
-def environment(ranks: int) -> dict[str, str]:
-    """What ranks on this machine get on top of the caller's environment."""
+MANAGERS = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
+"""What says, in the environment, that a manager of a cluster started us; and its name."""
+
+
+def local_note() -> str:
+    """That ranks started without a word about where are on this machine, in a manager's job; empty
+    outside of any.
+    """
+    job = manager()
+    return f"inside {job}: the ranks are on this machine alone" if job else ""
+
+
+_COPIES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+"""In the environment of a process that was started several times at once."""
+
+
+def manager() -> str:
+    """Of the job that this process is part of: `Slurm job 12`; empty outside of any."""
+    found = ((name, os.environ.get(variable)) for variable, name in MANAGERS.items())
+    return next((f"{name} job {job}" for name, job in found if job), "")
+
+
+def refuse_copies() -> None:
+    """ClusterError where mpiexec or srun started this program several times: each copy would start
+    all ranks.
+    """
+    for variable in _COPIES:
+        copies = os.environ.get(variable, "")
+        if copies.isdigit() and int(copies) > 1:
+            raise ClusterError(
+                f"this program was started {copies} times ({variable}={copies}), and each would "
+                "start all ranks",
+                hint="start it once, without mpiexec or srun: it starts its ranks itself "
+                "(-n; --hosts or --slurm for those on other machines)",
+            )
+
+
+def environment(ranks: int, *, here: bool = True) -> dict[str, str]:
+    """What ranks get on top of the caller's environment; `here`: on this machine."""
     package_root = str(Path(avial_lab.__file__).parent.parent)
     paths = [path for path in (os.environ.get("PYTHONPATH"), package_root) if path]
     changes = {
@@ -101,6 +140,8 @@ def environment(ranks: int) -> dict[str, str]:
         # cost a fifth of a small message.
         "MPI4PY_RC_THREAD_LEVEL": "funneled",
     }
+    if not here:
+        return changes
     if loopback := _loopback():
         changes["UCX_NET_DEVICES"] = loopback  # UCX would listen on the network's address too
     if ranks > len(allowed()):
@@ -116,7 +157,7 @@ def refuse_crowd(ranks: int) -> None:
     if ranks > room:
         raise ClusterError(
             f"{ranks} ranks do not fit on this machine: its memory suffices for about {room}",
-            hint="use fewer ranks, or a cluster of several machines (an ipyparallel profile)",
+            hint="use fewer ranks, or several machines: --hosts node1,node2",
         )
 
 

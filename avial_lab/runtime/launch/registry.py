@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import psutil
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.words import brief, rough_seconds
 from avial_lab.runtime.launch.guardian import LEFT, end_from_outside
+from avial_lab.runtime.launch.hosts import Machine, this_machine
 from avial_lab.runtime.launch.processes import is_alive, kill_all, private_folder
 
 PREFIX = "avial-cluster-"
@@ -55,9 +56,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Record:
-    """A cluster: `launchers` are mpiexec and the controller, `engines` the ranks in order.
+    """A cluster: `launchers` are mpiexec and the controller, `engines` the ranks on that machine.
 
-    `owner_name` is what its owner is to a user: a notebook, a script.
+    `owner_name` is what its owner is to a user: a notebook, a script. machine: where the
+    processes are that it names. `nodes`: where its ranks are.
     """
 
     id: str
@@ -70,14 +72,26 @@ class Record:
     owner_name: str
     launchers: tuple[Known, ...]
     engines: tuple[Known, ...]
+    ranks: int
+    machine: Machine = field(default_factory=this_machine)
+    hub: Known | None = None
+    controller: Known | None = None
+    where: dict[str, Any] | None = None
+    lease_s: float = 0.0
+    nodes: tuple[str, ...] = ()
 
     @property
-    def ranks(self) -> int:
-        return len(self.engines)
+    def here(self) -> bool:
+        """Whether its launchers are on this machine, since its last boot: only then its process
+        ids say something. A folder may lie on a file system that others share.
+        """
+        return self.machine == this_machine()
 
     @property
     def owned(self) -> bool:
-        """Whether it belongs to somebody, who lives."""
+        """Whether it belongs to somebody, who lives; of another machine's nobody here can say."""
+        if not self.here:
+            return True
         return not (self.folder / LEFT).exists() and self.owner.found() is not None
 
     @property
@@ -90,6 +104,11 @@ class Record:
 
     def __str__(self) -> str:
         age = rough_seconds(time.time() - self.started_s)
+        if not self.here:
+            return (
+                f"{self.id}  {self.ranks} engines, {age} old, of user {self.machine.user} on "
+                f"{self.machine.host}: to be stopped there"
+            )
         whose = f"{Path(self.owner_name).name}, pid {self.owner.pid}"
         state = f"owned by {whose}"
         if not self.owned:
@@ -97,7 +116,8 @@ class Record:
             rest = f"; stops automatically in {rough_seconds(left)}" if left < float("inf") else ""
             state = f"abandoned by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
-        return f"{self.id}  {self.ranks} engines, {age} old, {state}; pids {pids}"
+        on = f" on {', '.join(self.nodes)}" if self.where else ""
+        return f"{self.id}  {self.ranks} engines{on}, {age} old, {state}; pids {pids}"
 
     def __repr__(self) -> str:
         return brief(self, f"of cluster {self}")
@@ -124,8 +144,16 @@ def write_record(record: Record) -> None:
 
 def clusters() -> tuple[Record, ...]:
     """Every cluster of this user on this machine that lives, the oldest first."""
-    living = [record for record in _records() if any(p.found() for p in _processes(record))]
+    living = [r for r in _records() if r.here and any(p.found() for p in _processes(r))]
     return tuple(sorted(living, key=lambda record: record.started_s))
+
+
+def clusters_elsewhere() -> tuple[Record, ...]:
+    """Those of this user whose folders are seen here, and whose processes are on other machines.
+    Whether they live, only those machines know.
+    """
+    others = [record for record in _records() if not record.here]
+    return tuple(sorted(others, key=lambda record: record.started_s))
 
 
 def cluster_called(cluster_id: str) -> Record:
@@ -152,9 +180,9 @@ def stop_clusters(records: Iterable[Record]) -> None:
 
 
 def remove_traces() -> int:
-    """Remove the folders of clusters that are gone; how many those were."""
+    """Remove the folders of clusters of this machine that are gone; how many those were."""
     living = {record.folder for record in clusters()}
-    gone = [record.folder for record in _records() if record.folder not in living]
+    gone = [r.folder for r in _records() if r.here and r.folder not in living]
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
     return len(gone)
@@ -175,8 +203,12 @@ def _records() -> list[Record]:
 
 def _record(folder: Path, fields: dict[str, Any]) -> Record:
     fields |= {"folder": folder, "owner": Known(**fields["owner"])}
+    fields["machine"] = Machine(**fields["machine"])
     for name in ("launchers", "engines"):
         fields[name] = tuple(Known(**process) for process in fields[name])
+    for name in ("hub", "controller"):
+        fields[name] = Known(**fields[name]) if fields[name] else None
+    fields["nodes"] = tuple(fields["nodes"])
     return Record(**fields)
 
 

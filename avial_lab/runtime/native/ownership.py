@@ -20,18 +20,23 @@ from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import MAX_DIMS, ErrorCode, Table, Use
 from avial_lab.core.words import brief, rank_words
+from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 BEGIN = "avial_begin"
 """What a structured program calls, and no other."""
+
+LAUNCH = "avial_launch"
+"""What it calls where a device has something to run."""
 
 _OWN_ERRORS: dict[int, str] = {
     ErrorCode.NO_MEMORY: "out of memory for a phase's ownership directory",
     ErrorCode.TOO_MANY_DIMS: f"an array has more than {MAX_DIMS} dimensions",
     ErrorCode.NOT_GIVEN: "the program reads elements that no rank holds",
     ErrorCode.NO_SCRATCH: "a reduction has no memory for its partial results",
+    ErrorCode.DEVICE: "a device failed",
 }
 
 
@@ -54,16 +59,19 @@ class Owned:
 class Ownership:
     """The runtime in `program`, for arrays that are `storages`, phases that are called `phases`.
 
-    `temporary` are the storages with no array of the caller's behind them.
+    `temporary` are the storages with no array of the caller's behind them; `drivers` the ranks that
+    drive each device.
     """
 
     program: LoadedProgram
     storages: tuple[Storage, ...]
     temporary: frozenset[str] = frozenset()
     phases: tuple[str, ...] = ()
+    drivers: tuple[int, ...] = ()
 
     def setup(self, ranks: int, rank: int | None, addresses: Sequence[int] = ()) -> None:
         """Begin a run as `rank` on memory at `addresses`; as None, a plan."""
+        self.program.library.avial_devices(ctypes.c_int64(len(self.drivers)), _words(self.drivers))
         shapes = [size for storage in self.storages for size in storage.shape]
         self.program.library.avial_setup(
             ctypes.c_int64(ranks),
@@ -83,6 +91,10 @@ class Ownership:
         number = {storage.name: k for k, storage in enumerate(self.storages)}
         for piece in pieces:
             self._input(piece.rank, number[piece.storage], piece.box)
+
+    def bring_back(self) -> None:
+        """What devices wrote last to the memory of their ranks."""
+        self.program.library.avial_bring_back()
 
     def finish(self) -> None:
         """Wait until everything is sent."""
@@ -109,6 +121,25 @@ class Ownership:
             for phase, source, dest, messages, nbytes in _rows(self._table(Table.MOVES), 5)
         )
 
+    def copies(self, ranks: int) -> tuple[Copy, ...]:
+        """In a plan all copies to and from devices; in a run those of this rank."""
+        return tuple(
+            Copy(
+                self._phase(phase) if phase >= 0 else "",
+                place_name(source, ranks),
+                place_name(dest, ranks),
+                copies,
+                nbytes,
+            )
+            for phase, source, dest, copies, nbytes in _rows(self._table(Table.COPIES), 5)
+        )
+
+    def device_error(self) -> str:
+        """What a device said when it failed."""
+        why = self.program.library.avial_device_why
+        why.restype = ctypes.c_char_p
+        return (why() or b"").decode(errors="replace")
+
     def carried(self) -> tuple[tuple[str, ...], ...]:
         """For each of `moves` the arrays that it brings; of a plan alone."""
         names = [storage.name for storage in self.storages[:64]]
@@ -118,7 +149,7 @@ class Ownership:
         )
 
     def held_bytes(self) -> tuple[int, ...]:
-        """By rank; of a plan alone."""
+        """By place, the ranks' own memories first; of a plan alone."""
         return tuple(nbytes for _, nbytes in _rows(self._table(Table.HELD), 2))
 
     def totals(self) -> tuple[EventTotal, ...]:
@@ -141,19 +172,32 @@ class Ownership:
         for number in words:
             storage = self.storages[number]
             box, writer = _take_box(words, len(storage.shape)), next(words)
-            sets = [next(words) for _ in range((ranks + 63) // 64)]
-            holders = {r for r in range(ranks) if sets[r // 64] >> (r % 64) & 1}
+            places = ranks + len(self.drivers)
+            sets = [next(words) for _ in range((places + 63) // 64)]
+            holders = {r for r in range(places) if sets[r // 64] >> (r % 64) & 1}
             pieces.append(Owned(storage.name, box, writer, frozenset(holders)))
         return tuple(pieces)
 
-    def footprints(self) -> Iterator[Footprint]:
+    def held(self, ranks: int) -> tuple[Piece, ...]:
+        """The same as pieces, one for each rank that holds it; without temporaries."""
+        return tuple(
+            Piece(rank, owned.storage, owned.box)
+            for owned in self.directory(ranks)
+            if owned.storage not in self.temporary
+            for rank in sorted(owned.holders)
+        )
+
+    def footprints(self, ranks: int) -> Iterator[Footprint]:
         """Of a plan alone."""
         words = iter(self._table(Table.FOOTPRINTS))
         for phase in words:
-            rank, storage = next(words), self.storages[next(words)]
+            rank, storage = self._rank_at(next(words), ranks), self.storages[next(words)]
             use = Use(next(words))
             box = _take_box(words, len(storage.shape))
             yield Footprint(self._phase(phase), rank, storage.name, use, box)
+
+    def _rank_at(self, place: int, ranks: int) -> int:
+        return self.drivers[place - ranks] if place >= ranks else place
 
     def _input(self, rank: int, number: int, box: Box) -> None:
         self.program.library.avial_input(

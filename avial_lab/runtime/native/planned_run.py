@@ -23,15 +23,18 @@ def plan_run(
     phases: Sequence[str] = (),
     entry: str = "main",
     numbers: Sequence[Number] = (),
+    drivers: tuple[int, ...] = (),
 ) -> Plan:
-    """What the program does on `ranks` ranks, found by running its control flow in this process.
+    """What the program does on `ranks` ranks and the devices that `drivers` of them drive, found by
+    running its control flow in this process.
 
     Raises InternalError where the runtime failed.
     """
     program = load_program(shared_object, digest(shared_object), entry=entry)
-    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases))
+    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases), drivers)
     ownership.setup(ranks, None)
     program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
+    ownership.bring_back()
     if ownership.error:
         raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
     complete = ownership.complete
@@ -41,12 +44,14 @@ def plan_run(
         inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks),
         results=ownership.results(),
         moves=ownership.moves(),
-        held_bytes=ownership.held_bytes(),
+        held_bytes=ownership.held_bytes()[:ranks],
         phases=tuple(count for count in ownership.counts() if count.begun),
         complete=complete,
-        footprints=tuple(ownership.footprints()),
+        footprints=tuple(ownership.footprints(ranks)),
         storages=ownership.storages,
         carried=ownership.carried(),
+        copies=ownership.copies(ranks),
+        device_bytes=ownership.held_bytes()[ranks:],
     )
 
 

@@ -17,6 +17,7 @@ MAIN = {
     "threads": "threads.c",
     "memory": "memory.c",
     "blas": "blas.c",
+    "devices": "devices/devices.c",
 }
 """The file of each part that the compiler is given; it includes the others."""
 
@@ -26,15 +27,26 @@ def texts(part: str) -> Mapping[str, str]:
     """The text of every file that the part is compiled from, by its path from the main file's root,
     in one order: `constants.h`, which is generated, among them.
     """
+    if part in _FOLDERS:
+        return _texts_of_folders(part)
     native = resources.files("avial_lab.runtime.native")
-    if part != "ownership":
-        names = [f"{part}.c", f"{part}.h", "linkage.h"]
-        return {name: native.joinpath(name).read_text(encoding="utf-8") for name in names}
-    folder = native.joinpath("ownership")
-    names = sorted(file.name for file in folder.iterdir() if file.name.endswith((".c", ".h")))
-    found = {
-        f"ownership/{name}": folder.joinpath(name).read_text(encoding="utf-8") for name in names
-    }
+    names = [f"{part}.c", f"{part}.h", "linkage.h"]
+    return {name: native.joinpath(name).read_text(encoding="utf-8") for name in names}
+
+
+_FOLDERS = ("ownership", "devices")
+"""Parts that are folders; each includes headers of the other."""
+
+
+def _texts_of_folders(part: str) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name in _FOLDERS:
+        folder = resources.files("avial_lab.runtime.native").joinpath(name)
+        ends = (".c", ".h") if name == part else (".h",)
+        names = sorted(file.name for file in folder.iterdir() if file.name.endswith(ends))
+        found |= {
+            f"{name}/{file}": folder.joinpath(file).read_text(encoding="utf-8") for file in names
+        }
     return {**found, "ownership/constants.h": header()}
 
 

@@ -30,13 +30,15 @@ from avial_lab.runtime.rank.threads import Threads
 class Options:
     """traced: take each step's times; of a program of loops at most `most_events` are kept one by
     one, of all ranks together. poison: fill unwritten memory with NaN or 0xA5. threads: of each
-    rank.
+    rank. device_seed: emulated devices do everything as late as they may, or in an order drawn from
+    it.
     """
 
     traced: bool = True
     poison: bool = False
     most_events: int = 1 << 15
     threads: Threads = field(default_factory=Threads)
+    device_seed: int = 0
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

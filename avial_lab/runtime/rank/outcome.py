@@ -19,7 +19,7 @@ from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.rank.clock import Times
 from avial_lab.runtime.rank.output import ranks_text
 from avial_lab.runtime.rank.threads import Team
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 Spans = Mapping[str, CellSpan]
 """Each task's place in the cell, by its name."""
@@ -47,8 +47,9 @@ class Failure:
 class Outcome:
     """What one rank brings back.
 
-    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. times: None
-    where it did not come to its end. team: the threads it ran on.
+    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent.
+    copies: to its devices and from them. times: None where it did not come to its end. team: the
+    threads it ran on.
     """
 
     rank: int
@@ -56,6 +57,7 @@ class Outcome:
     pieces: tuple[Piece, ...] = ()
     results: tuple[np.ndarray, ...] = ()
     moves: tuple[Move, ...] = ()
+    copies: tuple[Copy, ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
 

@@ -16,20 +16,22 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.errors import InternalError
 from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.native.places import Places
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
-from avial_lab.trace import Move
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events.
+    room: memory for so many events. device_seed: of emulated devices (`job.Options`).
     """
 
     program: LoadedProgram
@@ -38,6 +40,7 @@ class Seat:
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
+    device_seed: int = 0
 
 
 class Session(Protocol):
@@ -53,10 +56,18 @@ class Session(Protocol):
         """Where results are, on any rank."""
         ...
 
+    def held(self) -> tuple[Piece, ...]:
+        """Who holds what now of every array that is no temporary, each rank's by itself."""
+        ...
+
     def times(self) -> Times: ...
 
     def moves(self) -> tuple[Move, ...]:
         """What this rank has sent, as it counted."""
+        ...
+
+    def copies(self) -> tuple[Copy, ...]:
+        """What it has copied to its devices and from them."""
         ...
 
 
@@ -74,29 +85,51 @@ class StepSession:
     seat: Seat
 
     def __post_init__(self) -> None:
-        self._rows = np.zeros((2 * len(self.manifest.programs[self.seat.rank]) + 2, 2), np.int64)
+        manifest, seat = self.manifest, self.seat
+        steps = len(manifest.programs[seat.rank])
+        self._stamps = 2 * steps + 2
+        launches = steps if manifest.drivers else 0
+        self._rows = np.zeros((self._stamps + launches, 2), np.int64)
+        self._places = Places(seat.program, manifest.ranks, seat.rank, manifest.drivers)
+        self._copies: tuple[Copy, ...] = ()
 
     def set_up(self) -> None:
         traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
         if self.manifest.uses_mpi or self.seat.program.exports(ERROR):
             self.seat.program.set_globals({ERROR: 0})
+        if self.manifest.drivers:
+            addresses = [data.ctypes.data for data in self.seat.memory.values()]
+            ran = address(self._rows[self._stamps :]) if traced else 0
+            self._places.begin(
+                self.manifest.storages, addresses, seed=self.seat.device_seed, ran=ran
+            )
 
     def run(self) -> None:
         self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
+        if self.manifest.drivers:
+            self._copies = self._places.end()
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
+        if self.manifest.drivers and (why := self._places.failure):
+            return Failure(why)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self.manifest.results
+
+    def held(self) -> tuple[Piece, ...]:
+        raise InternalError("the messages of this program are those for the caller's arrays")
 
     def times(self) -> Times:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
         return ()
+
+    def copies(self) -> tuple[Copy, ...]:
+        return self._copies
 
 
 @dataclass
@@ -112,7 +145,7 @@ class OwnedSession:
         manifest, recorder = self.manifest, self.seat.recorder
         temporary = frozenset(b.storage for b in manifest.buffers if b.temporary)
         self._ownership = Ownership(
-            self.seat.program, manifest.storages, temporary, manifest.phases
+            self.seat.program, manifest.storages, temporary, manifest.phases, manifest.drivers
         )
         most = -(-recorder.most_events // manifest.ranks) if recorder.traced else 0
         self.events = self.seat.room(most)
@@ -127,6 +160,8 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
+        if self.manifest.drivers:
+            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)
@@ -135,15 +170,21 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
 
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
+        if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
+            return Failure(self._ownership.device_error(), step=self._ownership.error >> 32)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self._ownership.results()
+
+    def held(self) -> tuple[Piece, ...]:
+        return self._ownership.held(self.manifest.ranks)
 
     def times(self) -> Times:
         program, ownership = self.seat.program, self._ownership
@@ -157,6 +198,9 @@ class OwnedSession:
 
     def moves(self) -> tuple[Move, ...]:
         return self._ownership.moves()
+
+    def copies(self) -> tuple[Copy, ...]:
+        return self._ownership.copies(self.manifest.ranks)
 
 
 session_of.register(KnownMessages, StepSession)

@@ -18,7 +18,14 @@ from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.codegen.loops.index_arithmetic import open_sizes
 from avial_lab.compiler.codegen.outside import Access, Parameters, condition_of, report
 from avial_lab.compiler.codegen.runtime_calls import call_of
-from avial_lab.compiler.ir.attributes import LEVEL, PHASES, SPLIT_DIMENSIONS, SYNC
+from avial_lab.compiler.ir.attributes import (
+    LAUNCH,
+    LEVEL,
+    PHASES,
+    PLACES,
+    SPLIT_DIMENSIONS,
+    SYNC,
+)
 from avial_lab.compiler.ir.dialects.avial import CAST
 from avial_lab.compiler.ir.effects import LOADS, STORES, text_attribute
 from avial_lab.compiler.ir.locations import name_of, span_of
@@ -384,7 +391,7 @@ class _Entry:
             self._set(self.space, space)
             self._lay_out(op)
             parts = self._begin(_kind_of(op), touches.symbol)
-            self._run(phase, parts, reduced)
+            self._run(phase, parts, reduced, launched=PLACES in op.attributes)
             self._call("avial_end", [])
             if meets:
                 self._call("avial_barrier", [])
@@ -438,8 +445,9 @@ class _Entry:
             for name in ("avial.block", "avial.columns")
         ]
         ranks: list[int] = []
-        if "avial.ranks" in op.attributes:
-            ranks = list(ir.DenseI64ArrayAttr(op.attributes["avial.ranks"]))
+        for name in ("avial.ranks", PLACES):  # places where there are any
+            if name in op.attributes:
+                ranks = list(ir.DenseI64ArrayAttr(op.attributes[name]))
         if self.alone:
             ranks = ranks[:1] or [0]
         if "avial.weights" in op.attributes and not any(words):
@@ -457,8 +465,10 @@ class _Entry:
         self._set(room, weights)
         self._call("avial_cost", [arith.constant(self.i64, len(weights)), room.pointer])
 
-    def _run(self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value]) -> None:
-        """The phase's function for each of this rank's ranges."""
+    def _run(
+        self, phase: Phase, parts: ir.Value, reduced: Sequence[ir.Value], *, launched: bool
+    ) -> None:
+        """The phase's function for each of this rank's ranges, called or to be launched."""
         index = ir.IndexType.get()
         replaced = {array: self._scratch(array) for array in reduced}
         low, step = arith.constant(index, 0), arith.constant(index, 1)
@@ -469,8 +479,15 @@ class _Entry:
             bounds = [self._word(self.range, k) for k in range(2 * SPLIT_DIMENSIONS)]
             bounds = [arith.index_cast(index, word) for word in bounds]
             arguments = [replaced.get(value, value) for value in phase.arguments]
-            func.CallOp([], phase.symbol, [*arguments, *bounds])
+            operands = [*arguments, *bounds]
+            call = func.CallOp([], phase.symbol, operands)
+            if launched:
+                numbers = [self._number_of(operand) for operand in operands]
+                call.attributes[LAUNCH] = ir.DenseI64ArrayAttr.get(numbers)
             scf.YieldOp([])
+
+    def _number_of(self, operand: ir.Value) -> int:
+        return self.storages.get(view_chain(operand)[-1], -1) if is_memref(operand) else -1
 
     def _scratch(self, array: ir.Value) -> ir.Value:
         """Memory of this rank's own in which its part of a reduction accumulates."""

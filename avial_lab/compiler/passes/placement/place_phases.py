@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.program import read_groups, read_program
-from avial_lab.compiler.ir.attributes import LEVEL, PHASES, SYNC
+from avial_lab.compiler.ir.attributes import LEVEL, PHASES, PLACES, SYNC
 from avial_lab.compiler.ir.dialects.avial import ReplicateOp, TaskOp
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.phases import split_loops
+from avial_lab.compiler.ir.phases import reduced_arrays, split_loops
 from avial_lab.core.errors import ScheduleError
-from avial_lab.machine.topology import Target, Topology
+from avial_lab.machine.topology import Device, Target, Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Sync, phase_levels
 from avial_lab.planning.task_graph import build_dag
@@ -30,7 +30,11 @@ class PlacePhases:
     """The ranks of the devices that satisfy the target, where they are not all; the division.
 
     before:  %gpu = avial.target {arch = "gpu"}  avial.replicate %gpu, %a {…}
-    after:   avial.replicate %gpu, %a {…} {avial.ranks = array<i64: 2>, avial.block = 16}
+    after:   avial.replicate %gpu, %a {…} {avial.ranks = array<i64: 2>, avial.block = 16,
+             avial.places = array<i64: 3>}
+
+    What runs on devices with memory of their own has the numbers of those memories as its places.
+    What is reduced is accumulated in memory of the ranks that drive them, for now.
 
     Where several ranks are to wait for each other after each level of phases, `avial.sync` on the
     schedule says so, and `avial.level` on the phases which they are.
@@ -49,7 +53,13 @@ class PlacePhases:
                 self._place(op)
 
     def _place(self, op: ir.Operation) -> None:
-        ranks = self._ranks(op)
+        devices = self._devices(op)
+        ranks = sorted({device.rank for device in devices})
+        parts = len(ranks)
+        if all(device.kind.apart for device in devices) and not reduced_arrays(op):
+            places = [self.topology.place_of(device.name) for device in devices]
+            op.attributes[PLACES] = ir.DenseI64ArrayAttr.get(places)
+            parts = len(places)
         if ranks != list(range(self.topology.ranks)):
             op.attributes["avial.ranks"] = ir.DenseI64ArrayAttr.get(ranks)
         if op.name != "avial.replicate":
@@ -57,11 +67,11 @@ class PlacePhases:
         i64 = ir.IntegerType.get_signless(64)
         if self.division.block:
             op.attributes["avial.block"] = ir.IntegerAttr.get(i64, self.division.block)
-        columns = self.division.columns(len(ranks))
+        columns = self.division.columns(parts)
         if columns > 1 and split_loops(op, 1):
             op.attributes["avial.columns"] = ir.IntegerAttr.get(i64, columns)
 
-    def _ranks(self, op: ir.Operation) -> list[int]:
+    def _devices(self, op: ir.Operation) -> tuple[Device, ...]:
         view = op.opview
         assert isinstance(view, ReplicateOp | TaskOp)
         target = Target(view.target_op.name, view.target_op.arch, view.target_op.node)
@@ -73,7 +83,7 @@ class PlacePhases:
                 span=span_of(op.location),
                 hint=f"the devices are: {there}",
             )
-        return sorted({device.rank for device in devices})
+        return devices
 
     def __str__(self) -> str:
         topology = self.topology

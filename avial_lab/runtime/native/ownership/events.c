@@ -19,13 +19,11 @@ INTERNAL i64 now_ns(void)
 
 INTERNAL i64 clock_if_traced(void) { return avial_events ? now_ns() : 0; }
 
-INTERNAL void log_until(Event e, i64 end)
+/* Adds the event to the trace, and to the totals of its phase. */
+static void keep_event(Event e)
 {
-    PhaseRecord *record = &run.phases.rows[phase.number];
+    PhaseRecord *record = &run.phases.rows[e.phase];
     i64 kind = e.kind % EVENT_PARTIAL;
-    e.phase = phase.number;
-    e.turn = record->begun;
-    e.end = run.last_clock_ns = end;
     EventTotal *t = &record->totals[kind];
     t->events++;
     t->ns += e.end - e.start;
@@ -39,6 +37,35 @@ INTERNAL void log_until(Event e, i64 end)
     if (avial_events_count < avial_events_capacity)
         memcpy(avial_events + EVENT_WORDS * avial_events_count++, &e, sizeof e);
     else avial_events_dropped++;
+}
+
+INTERNAL void log_until(Event e, i64 end)
+{
+    e.phase = phase.number;
+    e.turn = run.phases.rows[phase.number].begun;
+    e.end = run.last_clock_ns = end;
+    keep_event(e);
+}
+
+enum { PHASE_BITS = 24, PLACE_BITS = 16 };
+
+INTERNAL i64 launch_tag(void)
+{
+    i64 turn = run.phases.rows[phase.number].begun;
+    return (turn << PLACE_BITS | phase.place) << PHASE_BITS | phase.number;
+}
+
+INTERNAL void log_launched(i64 tag, i64 began, i64 ended)
+{
+    i64 number = tag & ((1 << PHASE_BITS) - 1), place = tag >> PHASE_BITS & ((1 << PLACE_BITS) - 1);
+    keep_event((Event){.phase = number,
+                       .turn = tag >> (PHASE_BITS + PLACE_BITS),
+                       .kind = EVENT_RUN,
+                       .start = began,
+                       .end = ended,
+                       .peer = place,
+                       .array = -1,
+                       .high = -1});
 }
 
 INTERNAL void log_event(Event e)

@@ -24,4 +24,9 @@ INTERNAL void log_copy(i64 start, i64 array);
 INTERNAL Event message_event(const Message *m, enum RunEvent kind, i64 peer, i64 bytes,
                              bool partial);
 
+/* What says of which phase, turn and place the launch at hand is; and a launch that ran is an event of
+ * those. */
+INTERNAL i64 launch_tag(void);
+INTERNAL void log_launched(i64 tag, i64 began, i64 ended);
+
 #endif

@@ -83,7 +83,8 @@ static void visit_footprints(i64 rank, const i64 *range, const void *body)
 static void keep_own_range(i64 rank, const i64 *range, const void *unused)
 {
     (void)unused;
-    if (rank != run.rank) return;
+    if (run.plan || run.driver[rank] != run.rank) return;
+    *APPEND(phase.places) = rank;
     RESERVE(phase.ranges, phase.ranges.count + 4);
     memcpy(phase.ranges.rows + phase.ranges.count, range, 32);
     phase.ranges.count += 4;
@@ -97,16 +98,16 @@ static void add_bytes_held(i64 *bytes, Array *a, const i64 *box)
         i64 *piece = piece_at(a, &a->directory, n);
         if (piece[0] >= box[a->nd]) break;
         if (!intersect(a->nd, part, piece, box)) continue;
-        for (i64 r = 0; r < run.ranks; r++)
+        for (i64 r = 0; r < run.places; r++)
             if (set_has(holders_of(a, piece), r)) bytes[r] += bytes_of(a, part);
     }
 }
 
-/* Of those that take part, the rank that holds most bytes of what is read; the first of them. */
+/* Of those that take part, the place that holds most bytes of what is read; the first of them. */
 static i64 rank_holding_most(void)
 {
     i64 *bytes = scratch.per_rank, best = phase.members[0];
-    memset(bytes, 0, (size_t)run.ranks * 8);
+    memset(bytes, 0, (size_t)run.places * 8);
     for (i64 k = 0; k < phase.footprints.count; k++) {
         const Footprint *f = &phase.footprints.rows[k];
         if (f->use != USE_WRITE) add_bytes_held(bytes, &run.arrays[f->array], box_at(f->box));
@@ -120,7 +121,7 @@ static i64 rank_holding_most(void)
 static void keep_unsplit(const Body *body, bool everywhere)
 {
     i64 range[4];
-    phase.footprints.count = phase.boxes.count = phase.ranges.count = 0;
+    phase.footprints.count = phase.boxes.count = phase.ranges.count = phase.places.count = 0;
     phase.unsplit = true;
     if (!whole_space(body->space, range)) return;
     report_footprints(-1, range, body);
@@ -131,7 +132,7 @@ static void keep_unsplit(const Body *body, bool everywhere)
 
 INTERNAL void collect_footprints(const Body *body)
 {
-    phase.footprints.count = phase.boxes.count = phase.ranges.count = 0;
+    phase.footprints.count = phase.boxes.count = phase.ranges.count = phase.places.count = 0;
     if (phase.kind == PHASE_TASK || phase.kind == PHASE_EVERYWHERE) {
         keep_unsplit(body, phase.kind == PHASE_EVERYWHERE);
         return;

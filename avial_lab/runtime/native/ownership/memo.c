@@ -81,13 +81,14 @@ static MemoEntry *begin_entry(PhaseRecord *record)
 INTERNAL bool memo_find(void)
 {
     PhaseRecord *record = &run.phases.rows[phase.number];
-    if (phase.unsplit || run.ranks == 1 || !phase.footprints.count) return false;
+    if (phase.unsplit || run.places == 1 || !phase.footprints.count) return false;
     for (i64 k = 0; k < MEMO_ENTRIES; k++) {
         MemoEntry *m = &record->memo[k];
         if (!matches(m)) continue;
         COPY_ROWS(phase.boxes, m->boxes.rows, m->boxes.count);
         COPY_ROWS(phase.transfers, m->transfers.rows, m->transfers.count);
         COPY_ROWS(phase.messages, m->messages.rows, m->messages.count);
+        COPY_ROWS(phase.copies, m->copies.rows, m->copies.count);
         phase.memo_found = m;
         record->memo_misses = 0;
         return true;
@@ -106,6 +107,7 @@ INTERNAL void memo_store_messages(void)
     COPY_ROWS(m->boxes, phase.boxes.rows, phase.boxes.count);
     COPY_ROWS(m->transfers, phase.transfers.rows, phase.transfers.count);
     COPY_ROWS(m->messages, phase.messages.rows, phase.messages.count);
+    COPY_ROWS(m->copies, phase.copies.rows, phase.copies.count);
 }
 
 INTERNAL void memo_store_directories(void)

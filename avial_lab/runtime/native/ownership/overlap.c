@@ -89,10 +89,11 @@ INTERNAL void split_interior(const Body *body, i64 step)
     RESERVE(phase.ranges, 12);
     numbered_range(&all, low, high, phase.ranges.rows);
     phase.interior_ranges = 1;
-    i64 ends[2][2] = {{0, low}, {high, all.count}};
+    i64 ends[2][2] = {{0, low}, {high, all.count}}, place = phase.places.rows[0];
     for (i64 k = 0; k < 2; k++) {
         if (ends[k][0] == ends[k][1]) continue;
         numbered_range(&all, ends[k][0], ends[k][1], phase.ranges.rows + phase.ranges.count);
         phase.ranges.count += 4;
+        *APPEND(phase.places) = place;
     }
 }

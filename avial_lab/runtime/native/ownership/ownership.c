@@ -41,6 +41,9 @@ AVIAL_GLOBAL int64_t avial_piece = 256 << 10;
 AVIAL_GLOBAL int64_t avial_error;
 AVIAL_GLOBAL int64_t avial_outside_words[6];
 
+/* Of the next run: which rank drives each device. */
+static Words devices;
+
 /* Phases --------------------------------------------------------------------------------------- */
 
 /* A plan keeps, for people to look at, what each rank touches the first time it touches
@@ -81,8 +84,9 @@ static void begin_phase(i64 id, i64 kind)
     if (avial_counts && id < avial_counts_capacity) ((volatile i64 *)avial_counts)[1 + id]++;
     while (run.phases.count <= id) *APPEND(run.phases) = (PhaseRecord){0};
     run.phases.rows[id].begun++;
-    phase.transfers.count = phase.messages.count = phase.interior_ranges = phase.pending = 0;
-    phase.range_open = phase.unsplit = phase.combining = false;
+    phase.transfers.count = phase.messages.count = phase.copies.count = 0;
+    phase.interior_ranges = phase.pending = 0;
+    phase.range_open = phase.unsplit = phase.combining = phase.copies_wait = false;
     phase.memo_open = phase.memo_found = NULL;
     for (i64 k = 0; k < run.array_count; k++) run.arrays[k].cells.count = 0;
     set_default_layout();
@@ -115,7 +119,7 @@ void avial_layout(int64_t block, int64_t grid, int64_t count, const int64_t *ran
     phase.member_count = 0;
     for (i64 k = 0; k < (count > 0 ? count : run.ranks); k++) {
         i64 rank = count > 0 ? ranks[k] : k;
-        if (rank >= 0 && rank < run.ranks && phase.member_count < run.ranks)
+        if (rank >= 0 && rank < run.places && phase.member_count < run.places)
             phase.members[phase.member_count++] = rank;
     }
     phase.layout_set = true;
@@ -130,6 +134,33 @@ void avial_cost(int64_t n, const int64_t *of_slice)
     phase.weights.count = n;
 }
 
+/* With devices: this rank's copies that wait for no message, and the host's memory made ready for
+ * the messages and the ranges that use it. */
+static void start_early_copies(void)
+{
+    bool reads = false, writes = false;
+    i64 started = clock_if_traced(), before = run.started_copies;
+    start_copies(false);
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        reads |= phase.messages.rows[k].source == run.rank;
+        writes |= phase.messages.rows[k].dest == run.rank;
+    }
+    for (i64 k = 0; k < phase.places.count; k++)
+        if (phase.places.rows[k] < run.ranks) reads = writes = true;
+    if (reads && !avial_host_waits(true)) fail(ERROR_DEVICE);
+    if (writes && !avial_host_waits(false)) fail(ERROR_DEVICE);
+    if (run.started_copies > before) log_copy(started, -1);
+    phase.copies_wait = true;
+}
+
+/* Waits for the messages to this rank; what they bring for its devices goes on there. */
+static void receive(void)
+{
+    if (phase.pending) complete_receives(unpack_message, false);
+    if (phase.copies_wait) start_copies(true);
+    phase.copies_wait = false;
+}
+
 int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *params,
                     const int64_t *space)
 {
@@ -142,15 +173,20 @@ int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *pa
     phase.weights.count = 0;
     derive_messages(&body);
     count_messages();
-    if (run.plan) return 0;
+    if (run.plan) {
+        start_copies(false), start_copies(true);
+        return 0;
+    }
+    if (run.places > run.ranks) start_early_copies();
     start_messages(false);
+    if (!phase.pending) receive();
     split_interior(&body, max(space[SPACE_STEP], 1));
     return avial_error ? 0 : phase.ranges.count / 4;
 }
 
 static void end_range(void)
 {
-    if (phase.range_open)
+    if (phase.range_open && phase.place < run.ranks) /* a device's is logged when it ran */
         log_event((Event){.kind = EVENT_RUN, .start = phase.range_started_ns, .peer = -1});
     phase.range_open = false;
 }
@@ -160,11 +196,12 @@ void avial_range(int64_t k, int64_t *range)
     memset(range, 0, 32);
     if (run.broken || k < 0 || k >= phase.ranges.count / 4) return;
     if (setjmp(run.failed)) return;
-    bool waits = k >= phase.interior_ranges && phase.pending;
+    bool waits = k >= phase.interior_ranges && (phase.pending || phase.copies_wait);
     bool logs = phase.range_open || waits; /* an event then ends just now: the clock was read */
     end_range();
-    if (waits) complete_receives(unpack_message, false);
+    if (waits) receive();
     memcpy(range, phase.ranges.rows + 4 * k, 32);
+    phase.place = phase.places.rows[k];
     phase.range_started_ns = logs ? run.last_clock_ns : clock_if_traced();
     phase.range_open = true;
 }
@@ -175,7 +212,7 @@ void avial_scratch(int64_t array, void *memory)
     if (setjmp(run.failed)) return;
     run.arrays[array].scratch = memory;
     if (!phase.ranges.count || !memory) return;
-    if (phase.pending) complete_receives(unpack_message, false);
+    receive();
     i64 started = clock_if_traced();
     initialise_scratch(&run.arrays[array], array);
     log_copy(started, array);
@@ -210,7 +247,7 @@ void avial_end(void)
     if (run.broken || avial_error) return;
     if (setjmp(run.failed)) return;
     end_range();
-    if (phase.pending) complete_receives(unpack_message, false);
+    receive();
     if (phase.memo_found) memo_restore_directories();
     else update_directories();
     forget_scratch();
@@ -229,6 +266,65 @@ void avial_barrier(void)
     if (setjmp(run.failed)) return;
     run.phases.rows[phase.number].barriers++;
     if (!run.plan) wait_for_all();
+}
+
+/* Devices -------------------------------------------------------------------------------------- */
+
+void *avial_there(int64_t array, void *host)
+{
+    if (run.broken || avial_error) return host;
+    if (setjmp(run.failed)) return host;
+    void *address = avial_at(phase.place, array, host);
+    if (!address) fail(ERROR_DEVICE);
+    return address;
+}
+
+void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+{
+    if (run.broken || avial_error) return;
+    if (setjmp(run.failed)) return;
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        if (f->rank != phase.place) continue;
+        if (!avial_touch(phase.place, f->array, f->use != USE_READ)) fail(ERROR_DEVICE);
+    }
+    if (!avial_launch_at(phase.place, kernel, data, bytes, launch_tag())) fail(ERROR_DEVICE);
+}
+
+void avial_devices(int64_t count, const int64_t *ranks)
+{
+    devices.count = 0;
+    if (setjmp(run.failed)) return;
+    COPY_ROWS(devices, ranks, count);
+}
+
+void avial_bring_back(void)
+{
+    if (run.broken || avial_error || run.places == run.ranks) return;
+    if (setjmp(run.failed)) return;
+    phase.number = -1;
+    phase.transfers.count = phase.messages.count = phase.copies.count = phase.boxes.count = 0;
+    derive_results();
+    start_copies(false);
+    if (!run.plan && !avial_places_end()) fail(ERROR_DEVICE);
+}
+
+static void set_up_places(i64 ranks, i64 rank)
+{
+    run.places = ranks + devices.count;
+    run.driver = zeroed(run.places, 8);
+    for (i64 p = 0; p < run.places; p++)
+        run.driver[p] = p < ranks ? p : min(devices.rows[p - ranks], ranks - 1);
+    if (run.plan || !devices.count) return;
+    if (!avial_places(ranks, rank, devices.count, devices.rows)) fail(ERROR_DEVICE);
+    avial_on_launch(avial_events ? log_launched : NULL);
+}
+
+static void set_up_array(i64 array, i64 nd, const i64 *dims)
+{
+    const Array *a = &run.arrays[array];
+    if (run.plan || run.places == run.ranks) return;
+    if (!avial_place_array(array, nd, dims, a->itemsize, a->memory)) fail(ERROR_DEVICE);
 }
 
 /* Control flow --------------------------------------------------------------------------------- */
@@ -273,9 +369,10 @@ void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndi
     run.ranks = ranks;
     run.rank = rank;
     run.plan = rank < 0;
-    run.set_words = (ranks + 63) / 64;
-    phase.members = zeroed(ranks, 8);
-    scratch.per_rank = zeroed(2 * ranks, 8);
+    set_up_places(ranks, rank);
+    run.set_words = (run.places + 63) / 64;
+    phase.members = zeroed(run.places, 8);
+    scratch.per_rank = zeroed(2 * run.places, 8);
     RESERVE(scratch.merged, 2 * MAX_DIMS + 1 + run.set_words);
     run.arrays = zeroed(arrays, sizeof(Array));
     run.array_count = arrays;
@@ -283,6 +380,7 @@ void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndi
         if (ndims[k] > MAX_DIMS) fail(ERROR_TOO_MANY_DIMS);
         init_array(&run.arrays[k], ndims[k], dims + d, itemsizes[k],
                    run.plan || !memory ? NULL : memory[k]);
+        set_up_array(k, ndims[k], dims + d);
     }
 }
 

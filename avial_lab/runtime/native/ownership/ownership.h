@@ -80,13 +80,21 @@ void avial_write(int64_t array, const int64_t *box, int64_t exact);
 /* operation: `Reduction` << ELEMENT_BITS | `ElementCode`, or a payload's (constants.py). */
 void avial_reduce(int64_t array, const int64_t *box, int64_t operation);
 
+/* In a range: where the element of the array that is at `host` on the host lies on the place that
+ * runs it. */
+void *avial_there(int64_t array, void *host);
+
+/* In a range: launches the function on the place that runs it, with `bytes` of arguments that it is
+ * handed a copy of. */
+void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes);
+
 /* An access leaves its array, in phase `id` (-1: the current one), which is not run, nor is any
  * after it. words: those of `avial_outside_words`. */
 void avial_outside(int64_t id, const int64_t *words);
 
 /* For the next phase only. block: deal its slots out in blocks of so many, in turn; 0 for one part
  * a rank. grid: columns of the grid of ranks that divides the second dimension, too; 0 for one.
- * ranks: the `count` ranks that take part; all where count is 0. */
+ * ranks: the `count` places that take part; all hosts where count is 0. */
 void avial_layout(int64_t block, int64_t grid, int64_t count, const int64_t *ranks);
 
 /* For the next phase only: the relative work of `n` equal slices of its first dimension. */
@@ -131,6 +139,14 @@ int64_t avial_again(int64_t condition);
 void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndims,
                  const int64_t *dims, const int64_t *itemsizes, void **memory);
 
+/* For the next `avial_setup` and those after it: which rank drives each of `count` devices; they are
+ * the places from `ranks` on. A program whose phases name none of them need not say it. */
+void avial_devices(int64_t count, const int64_t *ranks);
+
+/* After the last phase, of a plan, too: what devices wrote last goes to the hosts of their ranks,
+ * and the devices are given back. */
+void avial_bring_back(void);
+
 /* `rank` was given that box of the caller's array. As -1: there is no array of the caller's, and
  * what nobody wrote is undefined. */
 void avial_input(int64_t rank, int64_t array, const int64_t *box);
@@ -144,12 +160,14 @@ void avial_finish(void);
  *     TABLE_RESULTS     rank, array, box      the last version of what was written, each once
  *     TABLE_MOVES       phase, source, dest, messages, bytes
  *                                             all of a plan; of a run those this rank sent
- *     TABLE_HELD        rank, bytes           of a plan: what each rank ever holds
+ *     TABLE_HELD        place, bytes          of a plan: what each place ever holds
+ *     TABLE_COPIES      phase (-1: the results), source, dest, copies, bytes
+ *                                             places: all of a plan; of a run those of this rank
  *     TABLE_PHASES      phase, times begun, bytes moved, times not split for a conflict,
  *                       barriers right after it
  *     TABLE_INCOMPLETE  whether the plan depends on data
- *     TABLE_DIRECTORY   array, box, writer (-1: the caller), words of the set of ranks
- *     TABLE_FOOTPRINTS  phase, rank (-1: every one alike), array, Use, box
+ *     TABLE_DIRECTORY   array, box, writer (-1: the caller), words of the set of places
+ *     TABLE_FOOTPRINTS  phase, place (-1: every host alike), array, Use, box
  *                                             of a plan: the first time the phase touches anything
  *     TABLE_TOTALS      phase, RunEvent, events, ns, bytes, and of the copies in them: how many,
  *                       ns, bytes             also of events that were dropped

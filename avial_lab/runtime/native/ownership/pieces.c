@@ -167,7 +167,7 @@ static void insert_remainders(const Array *a, PieceList *l, i64 *piece, const i6
     }
 }
 
-enum { ALL_PIECES = -1, UNWRITTEN = -2 }; /* else a rank */
+enum { ALL_PIECES = -1, UNWRITTEN = -2 }; /* else a place */
 
 static bool is_selected(const Array *a, i64 *piece, i64 which)
 {
@@ -225,7 +225,7 @@ INTERNAL void reset_pieces(const Array *a, PieceList *l)
 
 /* Directories ---------------------------------------------------------------------------------- */
 
-INTERNAL bool is_fully_written(const Array *a) { return run.ranks == 1 && !a->unwritten; }
+INTERNAL bool is_fully_written(const Array *a) { return run.places == 1 && !a->unwritten; }
 
 /* `box` was written by the only rank. Pieces it wrote before stay as they are, so that a repeated
  * write changes nothing; when the whole array is written they become one. */
@@ -250,7 +250,7 @@ static void set_owner_on_one_rank(Array *a, const i64 *box)
 
 INTERNAL void set_owner(Array *a, const i64 *box, i64 rank)
 {
-    if (run.ranks == 1) {
+    if (run.places == 1) {
         set_owner_on_one_rank(a, box);
         return;
     }

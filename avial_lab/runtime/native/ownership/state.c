@@ -76,6 +76,7 @@ static void release_phases(void)
             MemoEntry *m = &run.phases.rows[k].memo[n];
             free(m->footprints.rows), free(m->boxes.rows), free(m->before.rows);
             free(m->after.rows), free(m->transfers.rows), free(m->messages.rows);
+            free(m->copies.rows);
         }
     free(run.phases.rows);
 }
@@ -86,11 +87,13 @@ INTERNAL void reset_run(void)
     release_buffers();
     release_phases();
     free(run.totals.rows), free(run.loops.rows), free(run.kept_footprints.rows);
+    free(run.driver), free(run.copied.rows);
     free(phase.members), free(phase.weights.rows), free(phase.footprints.rows);
     free(phase.boxes.rows), free(phase.transfers.rows), free(phase.messages.rows);
-    free(phase.ranges.rows);
+    free(phase.ranges.rows), free(phase.places.rows), free(phase.copies.rows);
     free(scratch.per_rank), free(scratch.pieces.rows), free(scratch.more_pieces.rows);
     free(scratch.merged.rows), free(scratch.counts.rows), free(scratch.replaced.rows);
+    free(scratch.lacking.rows);
     release_pipelines();
     memset(&run, 0, sizeof run);
     memset(&phase, 0, sizeof phase);

@@ -4,8 +4,9 @@
  *     phase    the phase at hand: footprints → transfers → messages → ranges
  *     scratch  room that a function uses while it runs, kept so that it need not be allocated again
  *
- * A directory is a list of pieces that tile an array: a box, the rank that wrote it last (-1: the
- * caller), and the set of ranks that hold this version. Every rank keeps the same directories.
+ * A place is a rank's host memory or one of its devices; places 0 … ranks - 1 are the hosts. A
+ * directory is a list of pieces that tile an array: a box, the place that wrote it last (-1: the
+ * caller), and the set of places that hold this version. Every rank keeps the same directories.
  */
 #ifndef AVIAL_STATE_H
 #define AVIAL_STATE_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "ownership.h"
+#include "../devices/places.h"
 
 /* What several files use, and nobody else. As one unit (`runtime.c`) all of it is static, so that
  * the compiler may inline across files; in a file compiled by itself it is hidden. */
@@ -83,7 +85,7 @@ typedef struct {
 /* A phase -------------------------------------------------------------------------------------- */
 
 typedef struct {
-    i64 rank; /* -1: every rank's */
+    i64 rank; /* the place; -1: every host */
     i64 array, use, operation;
     i64 box; /* where it begins in `phase.boxes` */
 } Footprint;
@@ -93,6 +95,13 @@ typedef struct {
     i64 box; /* where it begins in `phase.boxes` */
     bool first; /* of partial results: it replaces what is there, others are combined with it */
 } Transfer;
+
+/* Between two places of one rank. late: of what a message of the phase brings. */
+typedef struct {
+    i64 source, dest, array;
+    i64 box; /* where it begins in `phase.boxes` */
+    bool late;
+} Copy;
 
 /* All transfers of a phase from one rank to another, or from a rank to itself. */
 typedef struct {
@@ -119,7 +128,12 @@ typedef struct {
     u64 arrays; /* of a plan: which are in the messages; bit 63 for all from the 64th on */
 } MessageTotal;
 
+typedef struct {
+    i64 phase, source, dest, copies, bytes; /* places */
+} CopyTotal;
+
 typedef VECTOR(Footprint) Footprints;
+typedef VECTOR(Copy) Copies;
 typedef VECTOR(Transfer) Transfers;
 typedef VECTOR(Message) Messages;
 
@@ -129,6 +143,7 @@ typedef struct {
     Words boxes;         /* the first `footprint_words` are those of the footprints */
     Words before, after; /* the directories: array, pieces, their words */
     Transfers transfers;
+    Copies copies;
     Messages messages;
     i64 footprint_words;
     bool valid;
@@ -163,7 +178,9 @@ typedef struct {
 
 typedef struct {
     i64 ranks, rank; /* how many, which; -1 in a plan */
-    i64 set_words;   /* of a set of ranks */
+    i64 places;      /* the hosts and the devices */
+    i64 *driver;     /* which rank drives each place */
+    i64 set_words;   /* of a set of places */
     bool plan;
     bool incomplete; /* the plan depends on data */
     bool broken;     /* `fail` was called: the directories may differ from the other ranks' */
@@ -171,6 +188,8 @@ typedef struct {
     i64 array_count;
     VECTOR(PhaseRecord) phases;
     VECTOR(MessageTotal) totals;
+    VECTOR(CopyTotal) copied;
+    i64 started_copies;
     i64 total_hint;    /* the total that is likely to be counted next */
     i64 collectives;   /* begun so far */
     i64 last_clock_ns; /* when the last event ended */
@@ -184,7 +203,7 @@ typedef struct {
 typedef struct {
     i64 number, kind;
     /* By `avial_layout` and `avial_cost`, for one phase. */
-    i64 *members, member_count; /* the ranks that take part, in the order of their parts */
+    i64 *members, member_count; /* the places that take part, in the order of their parts */
     i64 block, grid_columns;
     Words weights;
     bool layout_set;
@@ -192,8 +211,10 @@ typedef struct {
     Footprints footprints;
     Words boxes;
     Transfers transfers;
+    Copies copies;
     Messages messages;
-    Words ranges;   /* this rank's: lo0, hi0, lo1, hi1 each */
+    Words ranges;   /* this rank's: lo0, hi0, lo1, hi1 each … */
+    Words places;   /* … and on which place each runs */
     bool unsplit;   /* on one rank, or on every rank alike */
     bool combining; /* partial results of several ranks are combined at its end */
     MemoEntry *memo_open, *memo_found; /* to be filled; to be used */
@@ -202,12 +223,15 @@ typedef struct {
     bool out_of_memory;  /* for a footprint */
     i64 interior_ranges; /* those before the messages are waited for */
     i64 pending;         /* messages under way to this rank by themselves */
+    i64 place;           /* where the range at hand runs */
+    bool copies_wait;    /* late ones of this rank are still to be made */
     bool range_open;     /* the program runs a range now … */
     i64 range_started_ns;
 } CurrentPhase;
 
 typedef struct {
-    i64 *per_rank;             /* two words a rank */
+    i64 *per_rank;             /* two words a place */
+    Words lacking;             /* pieces: a stack (transfers.c) */
     Words pieces, more_pieces; /* what `extract_pieces` took out */
     Words merged;              /* one piece */
     VECTOR(int) counts;        /* of a collective, two a rank */

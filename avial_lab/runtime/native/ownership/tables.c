@@ -18,11 +18,11 @@ static void emit_box(const Array *a, const i64 *box)
     for (i64 d = 0; d < 2 * a->nd && !a->scalar; d++) emit(box[d]);
 }
 
-/* For each rank what it holds, or wrote, in as few boxes as fit. */
+/* For each place what it holds, or wrote, in as few boxes as fit; told as its rank's. */
 static void emit_pieces(i64 array, const PieceList *list, bool writers)
 {
     Array *a = &run.arrays[array];
-    for (i64 r = 0; r < run.ranks; r++) {
+    for (i64 r = 0; r < run.places; r++) {
         reset_pieces(a, &a->cells);
         for (i64 k = 0; k < list->count; k++) {
             i64 *piece = piece_at(a, list, k);
@@ -32,7 +32,7 @@ static void emit_pieces(i64 array, const PieceList *list, bool writers)
         for (i64 k = 0; k < a->cells.count; k++) {
             i64 *piece = piece_at(a, &a->cells, k);
             if (!set_has(holders_of(a, piece), r)) continue;
-            emit(r), emit(array), emit_box(a, piece);
+            emit(run.driver[r]), emit(array), emit_box(a, piece);
         }
     }
     a->cells.count = 0;
@@ -56,6 +56,14 @@ static void emit_moves(void)
     }
 }
 
+static void emit_copies(void)
+{
+    for (i64 k = 0; k < run.copied.count; k++) {
+        const CopyTotal *t = &run.copied.rows[k];
+        emit(t->phase), emit(t->source), emit(t->dest), emit(t->copies), emit(t->bytes);
+    }
+}
+
 static void emit_carried(void)
 {
     for (i64 k = 0; k < run.totals.count; k++) emit((i64)run.totals.rows[k].arrays);
@@ -63,7 +71,7 @@ static void emit_carried(void)
 
 static void emit_held(void)
 {
-    for (i64 r = 0; r < run.ranks; r++) {
+    for (i64 r = 0; r < run.places; r++) {
         i64 bytes = 0;
         for (i64 k = 0; k < run.array_count; k++) {
             const Array *a = &run.arrays[k];
@@ -130,6 +138,7 @@ int64_t avial_table(int64_t which, int64_t *out, int64_t capacity)
     case TABLE_FOOTPRINTS: emit_footprints(); break;
     case TABLE_TOTALS: emit_totals(); break;
     case TABLE_CARRIED: emit_carried(); break;
+    case TABLE_COPIES: emit_copies(); break;
     }
     return table.needed;
 }

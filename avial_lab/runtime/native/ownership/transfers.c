@@ -45,27 +45,159 @@ static void require(i64 array, const i64 *box, i64 rank)
     }
 }
 
+/* With devices -------------------------------------------------------------------------------- */
+
+static void add_copy(i64 source, i64 dest, i64 array, const i64 *box)
+{
+    i64 at = store_box(run.arrays[array].nd, box);
+    *APPEND(phase.copies) = (Copy){source, dest, array, at, false};
+}
+
+/* Of the places of its rank one that holds the piece as well, the host first; -1 where there is
+ * none. */
+static i64 nearest_holder(const u64 *holders, i64 place)
+{
+    i64 host = run.driver[place];
+    if (host != place && set_has(holders, host)) return host;
+    for (i64 p = run.ranks; p < run.places; p++)
+        if (p != place && run.driver[p] == host && set_has(holders, p)) return p;
+    return -1;
+}
+
+static void require_at(i64 array, const i64 *box, i64 place);
+
+/* What `device` lacks of the box and no other place of its rank holds is to come to its host. */
+static void bring_near(i64 array, const i64 *box, i64 device)
+{
+    Array *a = &run.arrays[array];
+    i64 words = 2 * a->nd, begin = scratch.lacking.count, part[2 * MAX_DIMS];
+    for (i64 k = first_reaching(a, &a->directory, box[0]); k < a->directory.count; k++) {
+        i64 *piece = piece_at(a, &a->directory, k);
+        const u64 *holders = holders_of(a, piece);
+        if (piece[0] >= box[a->nd]) break;
+        if (!intersect(a->nd, part, piece, box) || set_has(holders, device)) continue;
+        if (nearest_holder(holders, device) >= 0) continue;
+        RESERVE(scratch.lacking, scratch.lacking.count + words);
+        memcpy(scratch.lacking.rows + scratch.lacking.count, part, (size_t)words * 8);
+        scratch.lacking.count += words;
+    }
+    for (i64 end = scratch.lacking.count, k = begin; k < end; k += words) {
+        memcpy(part, scratch.lacking.rows + k, (size_t)words * 8);
+        require_at(array, part, run.driver[device]);
+    }
+    scratch.lacking.count = begin;
+}
+
+/* The host `place` is about to hold that part of a piece that no place of its rank has. */
+static void bring_to_host(i64 array, const i64 *part, i64 writer, i64 place)
+{
+    Array *a = &run.arrays[array];
+    if (writer >= 0) {
+        require_at(array, part, run.driver[writer]);
+        add_transfer(run.driver[writer], place, array, part, false);
+    } else if (run.plan) add_holder(a, &a->given, part, place, false);
+    else fetch_input(array, part, place);
+}
+
+/* `require`, where there are devices. It calls itself: what it is about lies on a stack. */
+static void require_at(i64 array, const i64 *box, i64 place)
+{
+    Array *a = &run.arrays[array];
+    if (place >= run.ranks) bring_near(array, box, place);
+    if (run.plan) add_holder(a, &a->ever_held, box, place, false);
+    i64 count = add_holder(a, &a->directory, box, place, true), begin = scratch.lacking.count;
+    RESERVE(scratch.lacking, begin + count * a->stride);
+    scratch.lacking.count += count * a->stride;
+    if (count)
+        memcpy(scratch.lacking.rows + begin, scratch.pieces.rows, (size_t)(count * a->stride) * 8);
+    for (i64 k = 0; k < count; k++) {
+        i64 part[2 * MAX_DIMS], *piece = scratch.lacking.rows + begin + k * a->stride;
+        i64 writer = *writer_of(a, piece), near = nearest_holder(holders_of(a, piece), place);
+        memcpy(part, piece, (size_t)a->nd * 16);
+        if (writer < 0 && a->undefined) continue;
+        if (near >= 0) add_copy(near, place, array, part);
+        else bring_to_host(array, part, writer, place);
+    }
+    scratch.lacking.count = begin;
+}
+
+/* Whether something of the copy is brought by a message of the phase. */
+static bool is_late(const Copy *c)
+{
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        if (t->dest == c->source && t->array == c->array &&
+            overlap(run.arrays[c->array].nd, box_at(t->box), box_at(c->box)))
+            return true;
+    }
+    return false;
+}
+
+INTERNAL void derive_results(void)
+{
+    for (i64 array = 0; array < run.array_count; array++) {
+        Array *a = &run.arrays[array];
+        if (a->undefined) continue;
+        for (i64 k = 0; k < a->directory.count; k++) {
+            i64 *piece = piece_at(a, &a->directory, k), writer = *writer_of(a, piece);
+            i64 box[2 * MAX_DIMS];
+            if (writer < run.ranks || set_has(holders_of(a, piece), run.driver[writer])) continue;
+            memcpy(box, piece, (size_t)a->nd * 16);
+            require_at(array, box, run.driver[writer]);
+            k = -1; /* the list has changed */
+        }
+    }
+}
+
+static void count_copy(const Copy *c)
+{
+    i64 bytes = bytes_of(&run.arrays[c->array], box_at(c->box));
+    for (i64 k = 0; k < run.copied.count; k++) {
+        CopyTotal *t = &run.copied.rows[k];
+        if (t->phase != phase.number || t->source != c->source || t->dest != c->dest) continue;
+        t->copies++;
+        t->bytes += bytes;
+        return;
+    }
+    *APPEND(run.copied) = (CopyTotal){phase.number, c->source, c->dest, 1, bytes};
+}
+
+INTERNAL void start_copies(bool late)
+{
+    for (i64 k = 0; k < phase.copies.count; k++) {
+        const Copy *c = &phase.copies.rows[k];
+        if (c->late != late || (!run.plan && run.driver[c->dest] != run.rank)) continue;
+        count_copy(c);
+        if (run.plan) continue;
+        run.started_copies++;
+        if (!avial_copy_box(c->source, c->dest, c->array, box_at(c->box))) fail(ERROR_DEVICE);
+    }
+}
+
 /* Of what is reduced, the first rank that contributes starts from the old value. */
-static void require_old_values(i64 array)
+static void require_old_values(i64 array, void (*bring)(i64, const i64 *, i64))
 {
     Array *a = &run.arrays[array];
     for (i64 n = 0; n < a->cells.count; n++) {
         i64 *cell = piece_at(a, &a->cells, n), rank = set_first(holders_of(a, cell));
-        if (rank >= 0) require(array, cell, rank);
+        if (rank >= 0) bring(array, cell, rank);
     }
 }
 
 INTERNAL void derive_transfers(void)
 {
+    void (*bring)(i64, const i64 *, i64) = run.places > run.ranks ? require_at : require;
     for (i64 k = 0; k < phase.footprints.count; k++) {
         const Footprint *f = &phase.footprints.rows[k];
         if (f->use == USE_WRITE || (f->use == USE_REDUCE && phase.combining)) continue;
         i64 box[2 * MAX_DIMS];
         memcpy(box, box_at(f->box), (size_t)run.arrays[f->array].nd * 16); /* transfers add boxes */
         i64 stop = f->rank < 0 ? run.ranks : f->rank + 1;
-        for (i64 r = max(f->rank, 0); r < stop; r++) require(f->array, box, r);
+        for (i64 r = max(f->rank, 0); r < stop; r++) bring(f->array, box, r);
     }
-    for (i64 k = 0; phase.combining && k < run.array_count; k++) require_old_values(k);
+    for (i64 k = 0; phase.combining && k < run.array_count; k++) require_old_values(k, bring);
+    for (i64 k = 0; k < phase.copies.count; k++)
+        phase.copies.rows[k].late = is_late(&phase.copies.rows[k]);
 }
 
 /* Messages ------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
 // CHECK-NEXT: affine.store %[[S]], %[[B]][%[[I]]] : memref<100xf64>
 // CHECK-NEXT: } {avial.split = 0 : i64}
 // CHECK-NEXT: omp.terminator
-// CHECK-NEXT: }) {avial.block = 16 : i64, avial.ranks = array<i64: 3>, name = "S1", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (
+// CHECK-NEXT: }) {avial.block = 16 : i64, avial.places = array<i64: 4>, avial.ranks = array<i64: 3>, name = "S1", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (
 // CHECK-NEXT: %[[S2:.*]] = "avial.replicate"(%[[CPU]], %[[B_]], %[[A_]]) ({
 // CHECK-NEXT: affine.for %[[I_:.*]] = 1 to 99 {
 // CHECK-NEXT: %[[L_:.*]] = affine.load %[[B]][%[[I_]] - 1] : memref<100xf64>

@@ -1,0 +1,216 @@
+"""What runs on a device is put into its queue, not called.
+
+Module whose entry calls functions that are marked with the arrays they are given -> the entry hands
+each of them to the device's queue, with the arrays where they lie there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import arith, func, llvm
+
+from avial_lab.compiler.codegen.runtime_calls import call_of
+from avial_lab.compiler.ir.attributes import LAUNCH, PLACES, SHARED
+from avial_lab.compiler.ir.dialects.avial import CAST
+from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.core.errors import PassError
+
+_WORD = 8
+"""Bytes; every argument begins at a whole one."""
+
+
+@dataclass(frozen=True)
+class LaunchOnDevices:
+    """A call with `avial.launch`, the number of the array of each operand (-1: a number), becomes a
+    launch: the function is handed a copy of its arguments when its turn comes.
+
+    before:  call @S1(%A, %lo, %hi) {avial.launch = array<i64: 0, -1, -1>}
+    after:   func.func private @S1.launch(%data: !llvm.ptr) { %A = … load %data …  call @S1(…) }
+             %there = llvm.call @avial_there(%zero, %here)    where %A is on the device
+             llvm.store …, %room    llvm.call @avial_launch(@S1.launch, %room, %bytes)
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        calls = [op for op in operations_in(module) if LAUNCH in op.attributes]
+        if not calls:
+            return
+        with module.context, ir.Location.unknown(module.context):
+            _declare(module, _RUNTIME)
+            if any(PLACES in call.attributes for call in calls):
+                _declare(module, _STEPS)
+            functions: dict[str, str] = {}
+            for call in calls:
+                _launch(module, call, functions)
+
+    def __str__(self) -> str:
+        return "launch-on-devices"
+
+
+_RUNTIME = """
+llvm.func @avial_there(i64, !llvm.ptr) -> !llvm.ptr
+llvm.func @avial_launch(!llvm.ptr, !llvm.ptr, i64)
+"""
+
+_STEPS = """
+llvm.func @avial_step_on(i64, i64)
+llvm.func @avial_step_uses(i64)
+"""
+"""For tasks, whose places are known; of phases the ownership runtime knows them."""
+
+STEP = "avial.step"
+
+
+def _declare(module: ir.Operation, text: str) -> None:
+    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    declared = ir.Module.parse(text, module.context)
+    for op in list(declared.body.operations):
+        op.operation.clone(ip=start)
+
+
+def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) -> None:
+    numbers = list(ir.DenseI64ArrayAttr(call.attributes[LAUNCH]))
+    symbol = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    kinds = [_carried(operand.type, call) for operand in call.operands]
+    offsets = _offsets(kinds)
+    if symbol not in functions:
+        functions[symbol] = _write_launched(module, call, symbol, kinds, offsets)
+    i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
+    with ir.InsertionPoint(call), call.location:
+        if PLACES in call.attributes:
+            _choose(call, numbers)
+        room = _room(_entry_of(call), offsets[-1])
+        for operand, kind, number, offset in zip(
+            call.operands, kinds, numbers, offsets, strict=False
+        ):
+            value = _as_carried(operand, kind)
+            if number >= 0:
+                value = _moved(value, number)
+            llvm.store(value, _slot(room, offset))
+        signature = ir.FunctionType.get([pointer], [])
+        function = func.ConstantOp(signature, functions[symbol]).result
+        address = ir.Operation.create(CAST, [pointer], [function]).result
+        size = llvm.mlir_constant(ir.IntegerAttr.get(i64, offsets[-1]))
+        launched = call_of("avial_launch", [address, room, size])
+    if STEP in call.attributes:
+        launched.attributes[STEP] = call.attributes[STEP]
+    call.erase()
+
+
+def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:
+    """Where the next launch is, and what it may touch, where no phase says that."""
+    i64 = ir.IntegerType.get_signless(64)
+    (place,) = ir.DenseI64ArrayAttr(call.attributes[PLACES])
+    step = ir.IntegerAttr(call.attributes[STEP]).value
+    words = [llvm.mlir_constant(ir.IntegerAttr.get(i64, word)) for word in (place, step)]
+    call_of("avial_step_on", words)
+    for number in dict.fromkeys(number for number in numbers if number >= 0):
+        call_of("avial_step_uses", [llvm.mlir_constant(ir.IntegerAttr.get(i64, number))])
+
+
+def _words(kind: ir.Type) -> int:
+    """Two for a number, of up to 128 bits; of a descriptor pointers, offset, extents, strides."""
+    rank = re.search(r"array<(\d+) x i64>", str(kind))
+    return 2 if not isinstance(kind, llvm.StructType) else 3 + 2 * int(rank[1] if rank else 0)
+
+
+def _carried(kind: ir.Type, call: ir.Operation) -> ir.Type:
+    """What an argument of that type is in the memory that carries it."""
+    if isinstance(kind, ir.MemRefType):
+        extents = f", array<{kind.rank} x i64>" * 2 if kind.rank else ""
+        return ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{extents})>")
+    if isinstance(kind, ir.IndexType):
+        return ir.IntegerType.get_signless(64)
+    if isinstance(kind, ir.IntegerType | ir.FloatType):
+        return kind
+    raise PassError(
+        f"a number of type {kind} is not yet passed to a device",
+        span=span_of(call.location),
+        hint="put it into an array",
+    )
+
+
+def _offsets(kinds: Sequence[ir.Type]) -> list[int]:
+    """Where each begins, in bytes, and then where the last ends."""
+    offsets = [0]
+    for kind in kinds:
+        offsets.append(offsets[-1] + _words(kind) * _WORD)
+    return offsets
+
+
+def _entry_of(call: ir.Operation) -> ir.Block:
+    """The first block of the function around: what is taken there is taken once."""
+    around = call.parent
+    while around is not None and around.name != "func.func":
+        around = around.parent
+    assert around is not None, "a call stands in a function"
+    return around.operation.regions[0].blocks[0]
+
+
+def _room(block: ir.Block, size: int) -> ir.Value:
+    with ir.InsertionPoint.at_block_begin(block):
+        count = llvm.mlir_constant(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), size))
+        byte = ir.IntegerType.get_signless(8)
+        return llvm.alloca(llvm.PointerType.get(), count, byte, alignment=16)
+
+
+def _slot(room: ir.Value, offset: int) -> ir.Value:
+    byte = ir.IntegerType.get_signless(8)
+    return llvm.getelementptr(llvm.PointerType.get(), room, [], [offset], byte, None)
+
+
+def _as_carried(value: ir.Value, kind: ir.Type) -> ir.Value:
+    if isinstance(value.type, ir.IndexType):
+        return arith.index_cast(kind, value)
+    if isinstance(value.type, ir.MemRefType):
+        return ir.Operation.create(CAST, [kind], [value]).result
+    return value
+
+
+def _moved(descriptor: ir.Value, number: int) -> ir.Value:
+    """The descriptor of the array where it lies on the device that the range at hand runs on."""
+    i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
+    here = llvm.extractvalue(pointer, descriptor, [1])
+    which = llvm.mlir_constant(ir.IntegerAttr.get(i64, number))
+    there = call_of("avial_there", [which, here], results=[pointer]).result
+    for place in (0, 1):
+        descriptor = llvm.insertvalue(descriptor, there, [place])
+    return descriptor
+
+
+def _write_launched(
+    module: ir.Operation,
+    call: ir.Operation,
+    symbol: str,
+    kinds: Sequence[ir.Type],
+    offsets: Sequence[int],
+) -> str:
+    """The function that a queue calls with the arguments' memory."""
+    called = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == symbol)
+    name = f"{symbol}.launch"
+    pointer = llvm.PointerType.get()
+    with ir.InsertionPoint(called), call.location:
+        function = func.FuncOp(name, ([pointer], []), visibility="private")
+    function.attributes[SHARED] = ir.UnitAttr.get()
+    block = function.add_entry_block([ir.Location.name("data", call.location)])
+    with ir.InsertionPoint(block), call.location:
+        values = [
+            _as_argument(llvm.load(kind, _slot(block.arguments[0], offset)), operand.type)
+            for operand, kind, offset in zip(call.operands, kinds, offsets, strict=False)
+        ]
+        func.CallOp([], symbol, values)
+        func.ReturnOp([])
+    return name
+
+
+def _as_argument(value: ir.Value, kind: ir.Type) -> ir.Value:
+    if isinstance(kind, ir.IndexType):
+        return arith.index_cast(kind, value)
+    if isinstance(kind, ir.MemRefType):
+        return ir.Operation.create(CAST, [kind], [value]).result
+    return value

@@ -1,0 +1,84 @@
+"""Which kind of device loops are for, whatever their text says.
+
+Module of replicates and tasks -> the same with other targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.compiler.ir.attributes import PHASES
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.phases import reduced_arrays
+from avial_lab.machine.devices import CPU, DeviceKind, kind_for
+
+_WHY = "avial.why"
+
+
+@dataclass(frozen=True)
+class TargetDevices:
+    """Every replicate for a GPU, or every phase for the CPU.
+
+    before:  %cpu = avial.target {arch = "cpu"}  avial.replicate %cpu, %A {…}
+    after:   %gpu = avial.target {arch = "gpu"}  avial.replicate %gpu, %A {…}
+
+    A replicate that asks for a certain GPU keeps it. One that accumulates a reduction stays on the
+    CPU for now, and a task, which is what could not be divided, too: both say so.
+    """
+
+    on: str = "gpu"
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context:
+            for schedule in [op for op in operations_in(module) if op.name == "avial.schedule"]:
+                self._in_schedule(schedule)
+
+    def __str__(self) -> str:
+        return f"target-devices{{on={self.on}}}"
+
+    def _in_schedule(self, schedule: ir.Operation) -> None:
+        wanted = kind_for(self.on)
+        moved: list[ir.Operation] = []
+        for op in operations_in(schedule):
+            if op.name not in PHASES or _asks_for(op).family == wanted.family:
+                continue
+            why = "" if wanted is CPU else _stays(op)
+            if why:
+                _say(op, f"runs on the CPU: {why}")
+            else:
+                moved.append(op)
+        if not moved:
+            return
+        text = ir.StringAttr.get(self.on)
+        with ir.InsertionPoint.at_block_begin(schedule.regions[0].blocks[0]), schedule.location:
+            target = ir.Operation.create(
+                "avial.target",
+                [ir.Type.parse("!avial.target_ref")],
+                attributes={"name": text, "arch": text},
+            ).result
+        for op in moved:
+            op.operands[0] = target
+
+
+def _asks_for(op: ir.Operation) -> DeviceKind:
+    target = op.operands[0].owner
+    return kind_for(ir.StringAttr(target.attributes["arch"]).value)
+
+
+def _stays(op: ir.Operation) -> str:
+    """Why it is not for a GPU; "" where it is."""
+    if op.name != "avial.replicate":
+        return "it is not divided"
+    if reduced_arrays(op):
+        return "what it accumulates is kept in the memory of the ranks"
+    return ""
+
+
+def _say(op: ir.Operation, line: str) -> None:
+    known: Sequence[ir.Attribute] = (
+        list(ir.ArrayAttr(op.attributes[_WHY])) if _WHY in op.attributes else ()
+    )
+    op.attributes[_WHY] = ir.ArrayAttr.get([*known, ir.StringAttr.get(line)])

@@ -1,0 +1,348 @@
+"""Ranks on other machines: where they are, how MPI starts them there, and the hub that has them.
+
+Hosts (by ssh, or those that Slurm gives) -> the command that starts ranks; a running hub.
+
+    mpiexec -launcher ssh -hosts node1,node2 -ppn 2 … python relay.py rank ENGINE …
+    srun --mpi=pmi2 -N 2 --ntasks-per-node 2 …        python relay.py rank ENGINE …
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.toolchain import tool
+from avial_lab.core.words import count, rank_words
+from avial_lab.machine.cpu import boot_id
+from avial_lab.runtime.rank import relay
+
+CONNECT_S = 5
+"""How long a host may take to answer ssh."""
+
+_ASK_S = 9.0
+
+_NAME = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+"""Of a host: what ssh takes for one, and surely not for an option."""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Machines that ssh reaches, with `ppn` ranks on each, filled in order."""
+
+    names: tuple[str, ...]
+    ppn: int = 1
+
+    @classmethod
+    def parse(cls, text: str, *, ppn: int | None = None, ranks: int | None = None) -> Hosts:
+        """`node1,node2`; where `ppn` is not said, `ranks` are spread over them evenly.
+
+        >>> Hosts.parse("node1, node2", ranks=3)
+        Hosts(names=('node1', 'node2'), ppn=2)
+        """
+        names = tuple(name.strip() for name in text.split(",") if name.strip())
+        wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
+        if not names or wrong is not None:
+            raise ClusterError(
+                f"'{wrong or text}' is not a host's name", hint="write them so: --hosts node1,node2"
+            )
+        if len(set(names)) < len(names):
+            raise ClusterError(
+                f"a host is named twice in {text}", hint="--ppn says how many ranks each one gets"
+            )
+        if ppn is None:
+            ppn = -(-(ranks or len(names)) // len(names))
+        if ppn < 1:
+            raise ClusterError(f"{ppn} ranks per host cannot run a program", hint="--ppn 1 or more")
+        return cls(names, ppn)
+
+    @property
+    def most(self) -> int:
+        """Ranks that there is room for."""
+        return len(self.names) * self.ppn
+
+    def __str__(self) -> str:
+        return f"{count(len(self.names), 'host')} ({', '.join(self.names)}), {self.ppn} ranks each"
+
+    @property
+    def hint(self) -> str:
+        """Where ranks do not come up there."""
+        return f"`avial-lab doctor --hosts {','.join(self.names)}` says what each host lacks"
+
+    def command(self) -> list[str]:
+        return [str(tool("mpiexec"))]
+
+    def arguments(self, address: str) -> list[str]:
+        """Of mpiexec (MPICH's), besides the number of ranks. The folder where we are need not be
+        there.
+        """
+        return [
+            "-launcher", "ssh", "-rmk", "user", "-hosts", ",".join(self.names),
+            "-ppn", str(self.ppn), "-localhost", address, "-wdir", "/",
+        ]  # fmt: skip
+
+    def address(self) -> str:
+        """Of this machine, as the hosts see it."""
+        return address_towards(self.names)
+
+    def check(self) -> None:
+        """ClusterError where one of them cannot be reached, or lacks this Python: mpiexec would
+        wait for it, or say it less clearly.
+        """
+        refuse_other_mpi()
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            answers = dict(zip(self.names, pool.map(_asked, self.names), strict=True))
+        wrong = {name: why for name, why in answers.items() if why}
+        if wrong:
+            name, why = next(iter(wrong.items()))
+            others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            raise ClusterError(
+                f"host {name}{others}: {why}",
+                hint=self.hint,
+            )
+
+
+def refuse_other_mpi() -> None:
+    """Which options start ranks elsewhere differs between MPIs; those of MPICH's are known."""
+    done = subprocess.run(
+        [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
+    )
+    if "HYDRA" not in done.stdout.upper():
+        raise ClusterError(
+            f"{tool('mpiexec')} is not MPICH's mpiexec, which starts ranks on other hosts",
+            hint="pip install mpich, or use a profile of ipyparallel's: --profile NAME",
+        )
+
+
+def ssh(host: str, script: str) -> subprocess.CompletedProcess[str]:
+    """A shell's script on that host, without a question to anybody; TimeoutExpired after a while.
+
+    With Hydra's options to ssh, so that what works here works there.
+    """
+    options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
+    return subprocess.run(
+        ["ssh", *options, "--", host, script],
+        capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+
+
+def _asked(host: str) -> str:
+    """What is wrong with it; empty where ranks can be started there."""
+    if shutil.which("ssh") is None:
+        return "this machine has no ssh"
+    try:
+        done = ssh(host, f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there")
+    except subprocess.TimeoutExpired:
+        return f"no answer by ssh within {_ASK_S:g} s"
+    if done.stdout.strip().endswith("there"):
+        return ""
+    if done.returncode == 255:
+        return f"ssh: {(done.stderr.strip().splitlines() or ['no connection'])[-1]}"
+    return (
+        f"it has no {sys.executable} with {relay.__file__}; all hosts need the same environment "
+        "in the same place"
+    )
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """Machines that Slurm gives: those of the allocation that we are in, or of one made for this
+    cluster.
+    """
+
+    nodes: int
+    ppn: int = 1
+    time: str = ""
+    partition: str = ""
+
+    @property
+    def most(self) -> int:
+        return self.nodes * self.ppn
+
+    def __str__(self) -> str:
+        return f"{count(self.nodes, 'node')} of Slurm, {self.ppn} ranks each"
+
+    @property
+    def hint(self) -> str:
+        """Where ranks do not come up there."""
+        return "`squeue --me` and `sinfo` say whether nodes are free; or raise timeout=…"
+
+    def command(self) -> list[str]:
+        return ["srun"]
+
+    def arguments(self, address: str) -> list[str]:
+        """Of srun, besides the number of ranks."""
+        given = {"--time": self.time, "--partition": self.partition}
+        chosen = [f"{option}={value}" for option, value in given.items() if value]
+        return [
+            "--mpi=pmi2", "--job-name=avial-lab", "--kill-on-bad-exit=1", f"--nodes={self.nodes}",
+            f"--ntasks-per-node={self.ppn}", "--distribution=block", "--chdir=/",
+            *(("--overlap",) if inside_slurm() else chosen),
+        ]  # fmt: skip
+
+    def address(self) -> str:
+        """Of this machine, as a node sees it: towards the controller of Slurm, which all reach."""
+        done = subprocess.run(
+            ["scontrol", "show", "config"], capture_output=True, text=True, check=False, timeout=10
+        )
+        found = re.search(r"SlurmctldHost\[0\]\s*=\s*([\w.-]+)(?:\(([\w.:-]+)\))?", done.stdout)
+        controller = found.group(2) or found.group(1) if found else ""
+        # On the controller's own machine the way to it leads nowhere: the nodes know its name.
+        names = [name for name in (controller, *_slurm_nodes()) if name]
+        return address_towards(names)
+
+    def check(self) -> None:
+        if shutil.which("srun") is None:
+            raise ClusterError(
+                "this machine has no Slurm: there is no srun",
+                hint="on machines that ssh reaches: --hosts node1,node2 --ppn 2",
+            )
+
+
+def inside_slurm() -> bool:
+    """Whether this process is in an allocation."""
+    return "SLURM_JOB_ID" in os.environ
+
+
+def _slurm_nodes() -> list[str]:
+    done = subprocess.run(
+        ["sinfo", "-h", "-N", "-o", "%N"], capture_output=True, text=True, check=False, timeout=10
+    )
+    return done.stdout.split()
+
+
+Where = Hosts | Slurm
+"""Where ranks are that are not here."""
+
+
+def address_towards(names: Sequence[str]) -> str:
+    """This machine's address on the way to the first of those hosts that is another machine."""
+    unknown: list[str] = []
+    found = "127.0.0.1"
+    for name in names:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((name.rpartition("@")[2], 9))  # no packet is sent
+                found = probe.getsockname()[0]
+            except OSError:
+                unknown.append(name)
+                continue
+        if not found.startswith("127."):
+            return found
+    if unknown:
+        raise ClusterError(
+            f"no way to {', '.join(unknown)}: the name does not resolve, or no route leads there",
+            hint="`avial-lab doctor --hosts …` checks names and addresses",
+        )
+    return found
+
+
+class Hub(NamedTuple):
+    """Its process, and what ranks get in their environment to find it."""
+
+    process: psutil.Popen
+    environment: dict[str, str]
+
+
+def start_hub(folder: Path, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
+    """The ranks' files come to `folder` from now on."""
+    token = secrets.token_hex(32)
+    with (folder / "hub.log").open("wb") as log:  # whoever reads our stderr does not wait for it
+        process = psutil.Popen(
+            [sys.executable, "-I", "-S", relay.__file__, "hub", str(folder), address],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{token}\n".encode())
+    process.stdin.close()
+    port = process.stdout.readline().decode().strip()
+    process.stdout.close()
+    if not port:
+        raise ClusterError(
+            f"cannot listen on {address}, where the hosts would connect to",
+            hint="`avial-lab doctor --hosts …` checks names and addresses",
+        )
+    return Hub(process, {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
+
+
+def end_hub(process: psutil.Process) -> None:
+    """Every rank that can be reached has ended, and its folder is gone, when this returns."""
+    with suppress(psutil.Error):
+        process.terminate()
+        process.wait(relay.LAST_WORDS_S + 1)
+
+
+def relayed(program: Sequence[str]) -> list[str]:
+    """The command of a rank on another host; `relay.PLACE` in it is the rank's folder there."""
+    return [sys.executable, "-I", "-S", relay.__file__, "rank", *program]
+
+
+def ended_ranks(folder: Path, ranks: int) -> list[int]:
+    """Those of which the hub says that they, or their connections, are gone."""
+    try:
+        names = set(os.listdir(folder))
+    except FileNotFoundError:
+        return []  # ended from outside
+    return [rank for rank in range(ranks) if {f"{rank}.lost", f"{rank}.exit"} & names]
+
+
+def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:
+    """The host of a rank whose connection ended before it did, and how it ended."""
+    with suppress(FileNotFoundError, ValueError):
+        host, how = (folder / f"{rank}.lost").read_text().splitlines()
+        return host, how
+    return None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What tells this machine, since its last boot (Linux), and user from others that see the same
+    files.
+    """
+
+    host: str
+    boot: str
+    user: int
+
+
+def this_machine() -> Machine:
+    return Machine(socket.gethostname(), boot_id(), os.getuid())
+
+
+def host_lost(host: str, how: str, ranks: Sequence[int] = ()) -> ClusterError:
+    """The error for a host that nobody reaches any more."""
+    those = f" ({rank_words(ranks)})" if ranks else ""
+    return ClusterError(
+        f"host {host}{those} is lost: control connection: {how}",
+        hint="it went down, its network did, or a firewall cut the connection; "
+        "`avial-lab doctor --hosts …` checks the hosts",
+    )
+
+
+def words_of(where: Where | None) -> dict[str, Any] | None:
+    """`where`, as a record keeps it."""
+    return {"kind": type(where).__name__, **asdict(where)} if where else None
+
+
+def where_of(words: Mapping[str, Any] | None) -> Where | None:
+    """What `words_of` was given."""
+    if words is None:
+        return None
+    given = {name: value for name, value in words.items() if name != "kind"}
+    if words["kind"] == "Hosts":
+        return Hosts(tuple(given["names"]), given["ppn"])
+    return Slurm(**given)

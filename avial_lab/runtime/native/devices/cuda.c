@@ -1,0 +1,384 @@
+/* An NVIDIA GPU by its driver alone, which is loaded when the first device is asked for. The primary
+ * context is used, as CuPy and PyTorch do: what they allocate in this process is ours to use.
+ *
+ * An event is a queue and a number; the last `RING` of a queue have an object of the driver's.
+ * Whoever waits for an older one waits for the one that took its object: a later one of the same
+ * queue, which is over no earlier.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_calls.h"
+#include "driver.h"
+
+enum { RING = 64, LOG_BYTES = 4096, MOST_ARGUMENTS = 256 };
+
+#define DECLARE(name, parameters) CUresult(*name) parameters;
+typedef struct {
+    void *library;
+    CUDA_CALLS(DECLARE)
+} Calls;
+
+typedef struct {
+    CUdevice device;
+    CUcontext context;
+    CUstream streams[QUEUES];
+    CUevent events[QUEUES][RING];
+    int64_t recorded[QUEUES];
+    CUmodule *modules;
+    CUdeviceptr *addresses;
+    int64_t module_count, address_count;
+} Cuda;
+
+const char *avial_libcuda;
+
+static Calls cu;
+static char cuda_said[LOG_BYTES + 256] = "";
+static const char *cuda_why(void) { return cuda_said; }
+
+static bool cuda_refuse(const char *what, const char *words)
+{
+    snprintf(cuda_said, sizeof cuda_said, "%s: %s", what, words);
+    return false;
+}
+
+/* Whether the call went well; else says what the driver says of it. */
+static bool went_well(CUresult error, const char *what)
+{
+    const char *words = NULL;
+    if (!error) return true;
+    if (cu.cuGetErrorString) cu.cuGetErrorString(error, &words);
+    char said[256];
+    snprintf(said, sizeof said, "%s (CUDA error %d)", words ? words : "unknown error", error);
+    return cuda_refuse(what, said);
+}
+
+#define FIND(name, parameters)                                                                 \
+    if (found) {                                                                               \
+        void *symbol = dlsym(cu.library, #name);                                               \
+        memcpy(&cu.name, &symbol, sizeof symbol); /* ISO C has no cast for that */             \
+        if (!symbol) found = cuda_refuse("the NVIDIA driver is too old", "it has no " #name); \
+    }
+
+/* Loads the driver, once it is there. */
+static bool load_driver(void)
+{
+    if (cu.library) return true;
+    const char *name = avial_libcuda ? avial_libcuda : "libcuda.so.1";
+    cu.library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!cu.library) return cuda_refuse("there is no NVIDIA driver", dlerror());
+    bool found = true;
+    CUDA_CALLS(FIND)
+    if (found) found = went_well(cu.cuInit(0), "the NVIDIA driver did not start");
+    if (!found) {
+        dlclose(cu.library);
+        cu = (Calls){0};
+    }
+    return found;
+}
+
+static int64_t cuda_count(void)
+{
+    int count = 0;
+    if (!load_driver()) return -1;
+    return went_well(cu.cuDeviceGetCount(&count), "GPUs cannot be counted") ? count : -1;
+}
+
+static void cuda_close(void *handle);
+
+static void *cuda_open(int64_t number)
+{
+    int64_t count = cuda_count();
+    if (count < 0) return NULL;
+    if (number >= count) {
+        char said[128];
+        snprintf(said, sizeof said, "GPU %lld is asked for, and there are %lld", (long long)number,
+                 (long long)count);
+        cuda_refuse("the NVIDIA driver has no such device", said);
+        return NULL;
+    }
+    Cuda *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    bool opened = went_well(cu.cuDeviceGet(&c->device, (int)number), "a GPU cannot be opened") &&
+                  went_well(cu.cuDevicePrimaryCtxRetain(&c->context, c->device),
+                            "a GPU has no context") &&
+                  went_well(cu.cuCtxSetCurrent(c->context), "a GPU's context cannot be used");
+    for (int q = 0; q < QUEUES && opened; q++) {
+        opened = went_well(cu.cuStreamCreate(&c->streams[q], CU_NON_BLOCKING), "a GPU has no queue");
+        for (int k = 0; k < RING && opened; k++)
+            opened = went_well(cu.cuEventCreate(&c->events[q][k], CU_NO_TIMING),
+                               "a GPU has no event");
+    }
+    if (opened) return c;
+    cuda_close(c);
+    return NULL;
+}
+
+static bool use(const Cuda *c)
+{
+    return went_well(cu.cuCtxSetCurrent(c->context), "a GPU's context cannot be used");
+}
+
+static void cuda_close(void *handle)
+{
+    Cuda *c = handle;
+    if (c->context && !cu.cuCtxSetCurrent(c->context)) {
+        cu.cuCtxSynchronize();
+        for (int64_t k = 0; k < c->module_count; k++) cu.cuModuleUnload(c->modules[k]);
+        for (int64_t k = 0; k < c->address_count; k++) cu.cuMemFree_v2(c->addresses[k]);
+        for (int q = 0; q < QUEUES; q++) {
+            for (int k = 0; k < RING; k++)
+                if (c->events[q][k]) cu.cuEventDestroy_v2(c->events[q][k]);
+            if (c->streams[q]) cu.cuStreamDestroy_v2(c->streams[q]);
+        }
+    }
+    if (c->context) cu.cuDevicePrimaryCtxRelease_v2(c->device);
+    free(c->modules), free(c->addresses), free(c);
+}
+
+static bool cuda_limits(void *handle, Limits *to)
+{
+    Cuda *c = handle;
+    *to = (Limits){0};
+    if (!use(c)) return false;
+    struct {
+        int attribute;
+        int64_t *to;
+    } asked[] = {
+        {CU_BLOCK_THREADS, &to->block_threads}, {CU_BLOCK_X, &to->block[0]},
+        {CU_BLOCK_X + 1, &to->block[1]},        {CU_BLOCK_X + 2, &to->block[2]},
+        {CU_GRID_X, &to->grid[0]},              {CU_GRID_X + 1, &to->grid[1]},
+        {CU_GRID_X + 2, &to->grid[2]},          {CU_SHARED_BYTES, &to->shared_bytes},
+    };
+    int value, major, minor;
+    for (size_t k = 0; k < sizeof asked / sizeof asked[0]; k++) {
+        if (!went_well(cu.cuDeviceGetAttribute(&value, asked[k].attribute, c->device),
+                       "a GPU does not tell its limits"))
+            return false;
+        *asked[k].to = value;
+    }
+    size_t available, total;
+    bool told =
+        went_well(cu.cuDeviceGetAttribute(&major, CU_CAPABILITY_MAJOR, c->device),
+                  "a GPU does not tell its compute capability") &&
+        went_well(cu.cuDeviceGetAttribute(&minor, CU_CAPABILITY_MINOR, c->device),
+                  "a GPU does not tell its compute capability") &&
+        went_well(cu.cuMemGetInfo_v2(&available, &total), "a GPU does not tell its memory") &&
+        went_well(cu.cuDeviceGetName(to->name, sizeof to->name, c->device), "a GPU has no name");
+    if (!told) return false;
+    to->capability = 10 * major + minor;
+    to->memory_bytes = (int64_t)total;
+    to->free_bytes = (int64_t)available;
+    return true;
+}
+
+/* Memory --------------------------------------------------------------------------------------- */
+
+/* Room for one more pointer in a list of `count`, doubled at powers of two; NULL where there is
+ * none. */
+static void *with_room(void *list, int64_t count)
+{
+    if (count & (count - 1)) return list;
+    return realloc(list, (size_t)(count ? 2 * count : 1) * sizeof(void *));
+}
+
+static uint64_t cuda_allocate(void *handle, int64_t bytes)
+{
+    Cuda *c = handle;
+    CUdeviceptr address;
+    char what[128];
+    snprintf(what, sizeof what, "a GPU has no memory for %lld bytes", (long long)bytes);
+    void *list = with_room(c->addresses, c->address_count);
+    if (!list || !use(c)) return 0;
+    c->addresses = list;
+    if (!went_well(cu.cuMemAlloc_v2(&address, bytes > 0 ? (size_t)bytes : 1), what)) return 0;
+    c->addresses[c->address_count++] = address;
+    return address;
+}
+
+static bool cuda_release(void *handle, uint64_t address)
+{
+    Cuda *c = handle;
+    for (int64_t k = 0; k < c->address_count; k++)
+        if (c->addresses[k] == address) {
+            c->addresses[k] = c->addresses[--c->address_count];
+            return use(c) && went_well(cu.cuMemFree_v2(address), "memory of a GPU is not freed");
+        }
+    return cuda_refuse("memory of a GPU is not freed", "the device has none at that address");
+}
+
+/* Queues --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const BoxCopy *copy;
+    CUstream stream;
+    CUresult error;
+} Copying;
+
+static void copy_run(void *context, uint64_t here, uint64_t there, int64_t bytes)
+{
+    Copying *c = context;
+    void *host = (void *)(uintptr_t)there;
+    if (c->error) return;
+    if (c->copy->kind == COPY_IN)
+        c->error = cu.cuMemcpyHtoDAsync_v2(here, host, (size_t)bytes, c->stream);
+    else if (c->copy->kind == COPY_OUT)
+        c->error = cu.cuMemcpyDtoHAsync_v2(host, here, (size_t)bytes, c->stream);
+    else c->error = cu.cuMemcpyAsync(here, there, (size_t)bytes, c->stream);
+}
+
+/* The runs of the innermost dimension in one call. */
+static void copy_rows(void *context, uint64_t here, uint64_t there, int64_t bytes)
+{
+    Copying *c = context;
+    const BoxCopy *b = c->copy;
+    bool in = b->kind == COPY_IN, out = b->kind == COPY_OUT;
+    void *host = (void *)(uintptr_t)there;
+    CUcopy2d rows = {
+        .from_type = in ? CU_HOST : CU_DEVICE,
+        .from_host = in ? host : NULL,
+        .from_device = in ? 0 : out ? here : there,
+        .from_pitch = (size_t)(out ? b->here[0] : b->there[0]),
+        .to_type = out ? CU_HOST : CU_DEVICE,
+        .to_host = out ? host : NULL,
+        .to_device = out ? 0 : here,
+        .to_pitch = (size_t)(out ? b->there[0] : b->here[0]),
+        .width_bytes = (size_t)bytes,
+        .height = (size_t)b->count[0],
+    };
+    if (!c->error) c->error = cu.cuMemcpy2DAsync_v2(&rows, c->stream);
+}
+
+static bool cuda_copy(void *handle, enum Queue queue, const BoxCopy *copy)
+{
+    Cuda *c = handle;
+    if (!use(c)) return false;
+    Copying all = {copy, c->streams[queue], 0};
+    uint64_t there = copy->kind == COPY_WITHIN ? copy->source : (uint64_t)(uintptr_t)copy->host;
+    if (copy->dims > 0 && copy->here[0] >= copy->run_bytes && copy->there[0] >= copy->run_bytes) {
+        BoxCopy outer = *copy; /* without the innermost dimension */
+        outer.dims--;
+        if (copy->count[0] < 1) return true;
+        memmove(outer.count, copy->count + 1, sizeof outer.count - sizeof outer.count[0]);
+        memmove(outer.here, copy->here + 1, sizeof outer.here - sizeof outer.here[0]);
+        memmove(outer.there, copy->there + 1, sizeof outer.there - sizeof outer.there[0]);
+        for_each_run(&outer, copy->device, there, copy_rows, &all);
+    } else for_each_run(copy, copy->device, there, copy_run, &all);
+    return went_well(all.error, "a copy to or from a GPU failed");
+}
+
+static bool cuda_launch(void *handle, enum Queue queue, const Launch *l)
+{
+    Cuda *c = handle;
+    void *arguments[MOST_ARGUMENTS];
+    Limits limits;
+    if (!cuda_limits(c, &limits)) return false;
+    if (!launch_fits(&limits, l, cuda_said, sizeof cuda_said)) return false;
+    if (l->arguments > MOST_ARGUMENTS)
+        return cuda_refuse("a kernel cannot be launched", "it has more than 256 arguments");
+    for (int64_t k = 0; k < l->arguments; k++)
+        arguments[k] = (char *)(uintptr_t)l->data + l->offsets[k];
+    for (int d = 0; d < 3; d++)
+        if (!l->grid[d]) return true;
+    if (l->shared_bytes > 48 << 10 &&
+        !went_well(cu.cuFuncSetAttribute(l->kernel, CU_DYNAMIC_SHARED, (int)l->shared_bytes),
+                   "a kernel gets no shared memory"))
+        return false;
+    return went_well(
+        cu.cuLaunchKernel(l->kernel, (unsigned)l->grid[0], (unsigned)l->grid[1],
+                          (unsigned)l->grid[2], (unsigned)l->block[0], (unsigned)l->block[1],
+                          (unsigned)l->block[2], (unsigned)l->shared_bytes, c->streams[queue],
+                          arguments, NULL),
+        "a kernel cannot be launched");
+}
+
+static Event_ cuda_record(void *handle, enum Queue queue)
+{
+    Cuda *c = handle;
+    if (!use(c)) return 0;
+    int64_t number = ++c->recorded[queue];
+    if (!went_well(cu.cuEventRecord(c->events[queue][number % RING], c->streams[queue]),
+                   "a GPU's queue failed"))
+        return 0;
+    return number * QUEUES + queue;
+}
+
+static CUevent object_of(const Cuda *c, Event_ event)
+{
+    return c->events[event % QUEUES][event / QUEUES % RING];
+}
+
+static bool cuda_wait(void *handle, enum Queue queue, void *other, Event_ event)
+{
+    Cuda *c = handle;
+    if (!event || (handle == other && event % QUEUES == queue)) return true;
+    return use(c) && went_well(cu.cuStreamWaitEvent(c->streams[queue], object_of(other, event), 0),
+                               "a GPU's queue failed");
+}
+
+static bool cuda_synchronise(void *handle, Event_ event)
+{
+    Cuda *c = handle;
+    if (!event) return true;
+    return use(c) && went_well(cu.cuEventSynchronize(object_of(c, event)), "a GPU's queue failed");
+}
+
+static bool cuda_finish(void *handle)
+{
+    return use(handle) && went_well(cu.cuCtxSynchronize(), "a GPU's queue failed");
+}
+
+/* Kernels -------------------------------------------------------------------------------------- */
+
+static void *cuda_load(void *handle, const char *image)
+{
+    Cuda *c = handle;
+    CUmodule module = NULL;
+    char log[LOG_BYTES] = "";
+    int options[2] = {CU_LOG, CU_LOG_BYTES}, version = 0;
+    void *values[2] = {log, (void *)(uintptr_t)sizeof log};
+    void *list = with_room(c->modules, c->module_count);
+    if (!list || !use(c)) return NULL;
+    c->modules = list;
+    CUresult error = cu.cuModuleLoadDataEx(&module, image, 2, options, values);
+    if (!error) return c->modules[c->module_count++] = module;
+    went_well(error, "the driver does not take the kernels");
+    size_t said = strlen(cuda_said);
+    cu.cuDriverGetVersion(&version);
+    if (error == CU_NEWER_PTX)
+        snprintf(cuda_said + said, sizeof cuda_said - said,
+                 "; the driver is one of CUDA %d.%d, and the PTX needs a newer one", version / 1000,
+                 version % 1000 / 10);
+    else if (log[0]) snprintf(cuda_said + said, sizeof cuda_said - said, "; it says: %s", log);
+    return NULL;
+}
+
+static void *cuda_kernel(void *handle, void *module, const char *name)
+{
+    CUfunction found = NULL;
+    char what[256];
+    snprintf(what, sizeof what, "the kernels have none called %s", name);
+    return use(handle) && went_well(cu.cuModuleGetFunction(&found, module, name), what) ? found
+                                                                                       : NULL;
+}
+
+const Driver cuda_driver = {
+    .name = "cuda",
+    .count = cuda_count,
+    .open = cuda_open,
+    .close = cuda_close,
+    .limits = cuda_limits,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .copy = cuda_copy,
+    .load = cuda_load,
+    .kernel = cuda_kernel,
+    .launch = cuda_launch,
+    .record = cuda_record,
+    .wait = cuda_wait,
+    .synchronise = cuda_synchronise,
+    .finish = cuda_finish,
+    .why = cuda_why,
+};

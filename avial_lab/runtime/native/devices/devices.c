@@ -1,0 +1,8 @@
+/* All files of the devices as one unit, for programs that have any. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, before any header */
+
+#include "apart.c"
+#include "common.c"
+#include "cuda.c"
+#include "null.c"
+#include "places.c"

@@ -1,0 +1,80 @@
+/* The devices of a rank: memory of arrays there, boxes copied, launches, and what waits for what.
+ *
+ * A place is a rank's host memory or one of its devices; places 0 … ranks - 1 are the hosts, those
+ * of devices come after them. An array lies on a device as it lies on the host: a box has the same
+ * offsets in both. Its memory is taken when it is first asked for, and kept to the end of the run.
+ *
+ * The order between queues follows from what touches an array: a copy to a device waits for the
+ * launches and copies that touch the array there, a launch for the copies to what it touches, a
+ * copy from there for the launches. The host waits for nothing but what it says.
+ *
+ * A function that fails says why in `avial_device_why`; the run is over then.
+ */
+#ifndef AVIAL_PLACES_H
+#define AVIAL_PLACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Weak: a program without devices is linked to none of this. */
+#define AVIAL_DEVICE __attribute__((weak))
+
+enum DriverCode { DRIVER_APART, DRIVER_NULL, DRIVER_CUDA };
+
+/* Set by the engine before a run: the driver, and of the emulated device the seed. */
+extern int64_t avial_driver AVIAL_DEVICE, avial_seed AVIAL_DEVICE;
+
+/* Begins a run of rank `rank` (-1: of a plan, which has no devices): the number of ranks and
+ * `devices`, and which rank drives each. Opens those of this rank; what an earlier run had is given
+ * back. */
+AVIAL_DEVICE bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *driver);
+
+/* The k-th array: dimensions, extents, bytes of an element, and where it lies on this host. */
+AVIAL_DEVICE bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents,
+                                    int64_t itemsize, char *host);
+
+/* Where the element of the array lies on the place that is at `host` on the host; NULL: no memory. */
+AVIAL_DEVICE char *avial_at(int64_t place, int64_t array, char *host);
+
+/* Puts the copy of that box (first elements, then one past the last) between two places of this rank
+ * into a queue. */
+AVIAL_DEVICE bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box);
+
+/* The next launch on that place touches the array. */
+AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
+
+/* Launches the program's function on the place, with `bytes` of arguments that it is handed a copy
+ * of; after `avial_touch` of all that it touches. */
+AVIAL_DEVICE bool avial_launch_at(int64_t place, void (*kernel)(void *), const void *data,
+                                  int64_t bytes, int64_t tag);
+
+/* Calls the function with a launch's tag, and when it began and ended (ns of CLOCK_MONOTONIC), once
+ * it ran; of devices that tell it. */
+AVIAL_DEVICE void avial_on_launch(void (*ran)(int64_t tag, int64_t began_ns, int64_t ended_ns));
+
+/* Waits until what was put into queues so far has read (false), or written (true), the host's
+ * memory. */
+AVIAL_DEVICE bool avial_host_waits(bool written);
+
+/* Waits for all; gives memory and devices back. */
+AVIAL_DEVICE bool avial_places_end(void);
+
+/* For programs whose steps are known before they run. What fails is in `avial_device_failed`, and
+ * nothing is launched or copied from then on. */
+extern int64_t avial_device_failed AVIAL_DEVICE;
+
+/* When each launch ran: two words for each step, ns of CLOCK_MONOTONIC; where it is not NULL. */
+extern int64_t *avial_ran AVIAL_DEVICE;
+
+/* The next launch is that of the step, on the place; it uses the array. */
+AVIAL_DEVICE void avial_step_on(int64_t place, int64_t step);
+AVIAL_DEVICE void avial_step_uses(int64_t array);
+
+/* `avial_copy_box`, and the host's memory is free to be used again: what came there is there. */
+AVIAL_DEVICE void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box);
+
+/* Why the last call failed; and in numbers, of this run: copies and their bytes by pair of places. */
+AVIAL_DEVICE const char *avial_device_why(void);
+AVIAL_DEVICE int64_t avial_copied(int64_t from, int64_t to, int64_t *bytes);
+
+#endif

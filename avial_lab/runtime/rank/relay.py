@@ -1,0 +1,492 @@
+"""Relay: a rank's files, and its life, over the network.
+
+A rank on another host writes into a folder of that host; what it writes comes to the folder that
+the client reads, as if the rank wrote there. One connection for each rank, which is its lease too:
+
+    client's host                                     node
+    FOLDER/ ◄── hub ◄─────────── TCP ─────────────── relay ──► TMPDIR/avial-rank-XXXX/
+                 │    job, inputs, beats ──►           │             ▲
+                 │    ◄── journal, prints, results     └─ starts ─► rank
+       guardian ─┘        status, beats                   and ends
+
+The rank is ended, and its folder goes, when the hub says so or is gone, and `lease` seconds after
+it fell silent (a closed laptop, a cut cable). The hub writes down whom it lost:
+
+    RANK.exit   the status that the rank ended with (journal.py)
+    RANK.lost   its host, and how the connection ended, where there came no status
+
+Both ends run on their own (`python -I -S relay.py hub | rank`), without this package. Every frame
+has a code (HMAC-SHA-256, of a token that never travels, both sides' nonces, and its number).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+HUB = "AVIAL_RELAY"
+"""In a rank's environment: `ADDRESS PORT TOKEN LEASE_S`."""
+
+FOLDER = "AVIAL_RANK_FOLDER"
+"""In the environment of what the relay starts: the folder on its host."""
+
+PLACE = "{folder}"
+"""Stands for that folder in a rank's command."""
+
+BEAT_S = 1.0
+SILENT_S = 7.0
+"""After which the hub takes a rank's host for lost."""
+
+LEASE_S = 40.0
+"""After which a rank takes the client for lost, where nobody said otherwise."""
+
+_LOOK_S = 0.05
+_CONNECT_S = 8.0
+_CHUNK = 1 << 20
+_MOST_HEADER = 1 << 12
+LAST_WORDS_S = 3.0
+"""How long either side waits for the other's last word."""
+
+_FRAME = struct.Struct(">II")
+_MOST_PRINTED = 32 << 20
+
+
+class Forged(Exception):
+    """A frame that was not written by whom we speak with."""
+
+
+class Line:
+    """One end of a connection: frames of a few words and bytes, in order."""
+
+    def __init__(self, connection: socket.socket, token: bytes, *, hub: bool) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket, self._lock = connection, threading.Lock()
+        mine = secrets.token_bytes(16)
+        connection.sendall(mine)
+        theirs = self._exactly(16)
+        first, second = (mine, theirs) if hub else (theirs, mine)
+        self._key = hmac.digest(token, first + second, "sha256")
+        self._ways = (b"hub", b"rank") if hub else (b"rank", b"hub")
+        self._sent = self._taken = 0
+
+    def send(self, kind: str, payload: bytes = b"", **words: object) -> None:
+        header = json.dumps({"kind": kind, **words}).encode()
+        frame = _FRAME.pack(len(header), len(payload)) + header + payload
+        with self._lock:
+            code = self._code(self._ways[0], self._sent, frame)
+            self._sent += 1
+            self._socket.sendall(frame + code)
+
+    def receive(self) -> tuple[dict[str, object], bytes]:
+        """The next frame; EOFError when the other side has gone, TimeoutError when it is silent."""
+        sizes = self._exactly(_FRAME.size)
+        header, payload = _FRAME.unpack(sizes)
+        if header > _MOST_HEADER or payload > _CHUNK:
+            raise Forged("a frame that is too long")
+        rest = self._exactly(header + payload)
+        code = self._exactly(hashlib.sha256().digest_size)
+        if not hmac.compare_digest(code, self._code(self._ways[1], self._taken, sizes + rest)):
+            raise Forged("a frame with a wrong code")
+        self._taken += 1
+        return json.loads(rest[:header]), rest[header:]
+
+    def limit(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _exactly(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            piece = self._socket.recv(min(count - len(data), _CHUNK))
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)
+
+    def _code(self, way: bytes, number: int, frame: bytes) -> bytes:
+        return hmac.digest(self._key, way + number.to_bytes(8, "big") + frame, "sha256")
+
+
+GONE = (OSError, EOFError, Forged)
+"""What a connection ends with; a time limit is an OSError."""
+
+
+_GIVEN = r"job\.pickle|{rank}\.in\.\d+\.npy"
+_LEFT = r"{rank}\.(journal|fault|outcome|out\.\d+\.npy)"
+"""Names of the files that a rank is given, and that it leaves: nothing else is written."""
+
+
+def _send_file(line: Line, path: Path) -> None:
+    """In chunks."""
+    left, first = path.stat().st_size, True
+    with path.open("rb") as file:
+        while left or first:
+            data = file.read(min(_CHUNK, left))
+            left -= len(data)
+            line.send("file", data, name=path.name, first=first, last=not left)
+            first = False
+
+
+def _keep(folder: Path, words: dict[str, object], data: bytes, *, allowed: str) -> None:
+    """A chunk of a file. Who reads the file sees all of it, or what was there before."""
+    name = str(words["name"])
+    if not re.fullmatch(allowed, name):
+        raise Forged(name)
+    partial = folder / f"{name}.partial"
+    with partial.open("wb" if words["first"] else "ab") as file:
+        file.write(data)
+    if words["last"]:
+        partial.rename(folder / name)
+
+
+# -- the client's end ------------------------------------------------------------------------------
+
+
+class Hub:
+    """Takes the ranks' connections, until it is told to end them (SIGTERM) or is killed."""
+
+    def __init__(self, folder: Path, listener: socket.socket, token: bytes) -> None:
+        self._folder, self._listener, self._token = folder, listener, token
+        self._lines: dict[int, Line] = {}
+        self._ending = threading.Event()
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: self._ending.set())
+        threading.Thread(target=self._accept, daemon=True).start()
+        while not self._ending.wait(BEAT_S):
+            for line in list(self._lines.values()):
+                with contextlib.suppress(*GONE):
+                    line.send("beat")
+        self._end()
+
+    def _end(self) -> None:
+        """Every rank that can be reached has ended, and its folder is gone."""
+        self._listener.close()
+        for line in list(self._lines.values()):
+            threading.Thread(target=_say, args=(line, "end"), daemon=True).start()
+        until = time.monotonic() + LAST_WORDS_S
+        while self._lines and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _accept(self) -> None:
+        while not self._ending.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
+
+    def _attend(self, connection: socket.socket) -> None:
+        connection.settimeout(SILENT_S)
+        try:
+            line = Line(connection, self._token, hub=True)
+            words, _ = line.receive()
+            rank, host = int(str(words["rank"])), str(words["host"])
+        except (*GONE, KeyError, ValueError):
+            connection.close()  # somebody else
+            return
+        self._lines[rank] = line
+        over, how = False, "the connection was closed"
+        try:
+            self._give(line, rank)
+            while not over:
+                over = self._take(rank, *line.receive())
+                if over:
+                    line.send("noted")
+        except TimeoutError:
+            how = f"no answer for {SILENT_S:g} s"
+        except GONE:
+            pass
+        if not over and not self._ending.is_set():
+            self._write(f"{rank}.lost", f"{host}\n{how}\n".encode())
+        line.close()
+        self._lines.pop(rank, None)
+
+    def _give(self, line: Line, rank: int) -> None:
+        """What the rank needs before it begins."""
+        for path in (self._folder / "job.pickle", *_numbered(self._folder, rank, "in")):
+            if path.exists():
+                _send_file(line, path)
+        line.send("go")
+
+    def _take(self, rank: int, words: dict[str, object], data: bytes) -> bool:
+        """Whether that was the rank's last word."""
+        kind = words["kind"]
+        if kind == "exit":
+            self._write(f"{rank}.exit", f"{words['status']}\n".encode())
+            return True
+        if kind == "print":
+            with (self._folder / f"{rank}.out").open("ab") as file:
+                file.write(data)
+        if kind == "file":
+            _keep(self._folder, words, data, allowed=_LEFT.format(rank=rank))
+        return False
+
+    def _write(self, name: str, data: bytes) -> None:
+        """A reader sees all of it or what was there before."""
+        _keep(self._folder, {"name": name, "first": True, "last": True}, data, allowed=".*")
+
+
+def _say(line: Line, kind: str) -> None:
+    with contextlib.suppress(*GONE):
+        line.send(kind)
+
+
+def _numbered(folder: Path, rank: int, way: str) -> list[Path]:
+    return sorted(folder.glob(f"{rank}.{way}.*.npy"))
+
+
+def hub(folder: Path, address: str) -> None:
+    """Writes its port as soon as it listens; the token is a line of its input."""
+    token = bytes.fromhex(sys.stdin.readline())
+    listener = socket.create_server((address, 0), backlog=256)
+    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    Hub(folder, listener, token).serve()
+
+
+# -- the rank's end --------------------------------------------------------------------------------
+
+
+class Relay:
+    """One rank: its process, the folder that it works in, and what became of both."""
+
+    def __init__(self, line: Line, rank: int, folder: Path) -> None:
+        self._line, self._rank, self._folder = line, rank, folder
+        self._sent: dict[str, bytes] = {}
+        self._printed = 0
+        self._over = threading.Event()
+        self._noted = threading.Event()
+        self.lapsed = False
+
+    def take_files(self) -> None:
+        while True:
+            words, data = self._line.receive()
+            if words["kind"] == "go":
+                return
+            if words["kind"] == "file":
+                _keep(self._folder, words, data, allowed=_GIVEN.format(rank=self._rank))
+
+    def run(self, program: Sequence[str], environment: dict[str, str]) -> int:
+        """Its status, as a shell has it; the connection is told before this returns."""
+        output = (self._folder / f"{self._rank}.out").open("ab")
+        process = subprocess.Popen(
+            [word.replace(PLACE, str(self._folder)) for word in program],
+            env=environment, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, close_fds=False,  # MPI's start hands a connection down
+            preexec_fn=_die_with_parent,
+        )  # fmt: skip
+        signal.signal(signal.SIGTERM, lambda *_: self._over.set())
+        threading.Thread(target=self._listen, daemon=True).start()
+        status = self._follow(process)
+        if not self._over.is_set():
+            with contextlib.suppress(*GONE):
+                self._send_last()
+                self._line.send("exit", status=status)
+                # mpiexec ends the other ranks when this one is gone: the status comes first.
+                self._noted.wait(LAST_WORDS_S)
+        return status
+
+    def _follow(self, process: subprocess.Popen[bytes]) -> int:
+        beat = time.monotonic()
+        while process.poll() is None and not self._over.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_S)
+            try:
+                self._send_news()
+                if time.monotonic() > beat:
+                    self._line.send("beat")
+                    beat = time.monotonic() + BEAT_S
+            except GONE:
+                # The other direction says whether the client is gone, or only slow.
+                continue
+        if process.poll() is None:
+            process.kill()
+        status = process.wait()
+        return status if status >= 0 else 128 - status
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                words, _ = self._line.receive()
+                if words["kind"] == "noted":
+                    self._noted.set()
+                if words["kind"] == "end":
+                    break
+        except TimeoutError:
+            self.lapsed = True
+        except GONE:
+            pass
+        self._noted.set()
+        self._over.set()
+
+    def _send_news(self) -> None:
+        """What changed since the last time."""
+        with contextlib.suppress(FileNotFoundError):
+            self._send_changed("journal")
+        path = self._folder / f"{self._rank}.out"
+        size = path.stat().st_size
+        while size > self._printed:
+            with path.open("rb") as file:
+                file.seek(self._printed)
+                data = file.read(min(_CHUNK, size - self._printed))
+            self._line.send("print", data)
+            self._printed += len(data)
+        if size > _MOST_PRINTED:
+            os.truncate(path, 0)
+            self._printed = 0
+
+    def _send_changed(self, kind: str) -> None:
+        name = f"{self._rank}.{kind}"
+        data = (self._folder / name).read_bytes()
+        if data != self._sent.get(name):
+            self._line.send("file", data, name=name, first=True, last=True)
+            self._sent[name] = data
+
+    def _send_last(self) -> None:
+        """All that the rank left; that it has an outcome comes last."""
+        self._send_news()
+        for path in _numbered(self._folder, self._rank, "out"):
+            _send_file(self._line, path)
+        for kind in ("fault", "outcome"):
+            path = self._folder / f"{self._rank}.{kind}"
+            if path.exists() and path.stat().st_size:
+                _send_file(self._line, path)
+
+
+def rank(program: Sequence[str]) -> int:
+    """Start `program` as the rank that MPI's start says we are, and stay with it."""
+    address, port, token, lease_s = os.environ[HUB].split()
+    here, number = socket.gethostname(), _rank_number()
+    environment = {name: value for name, value in os.environ.items() if name != HUB}
+    try:
+        connection = socket.create_connection((address, int(port)), timeout=_CONNECT_S)
+        line = Line(connection, bytes.fromhex(token), hub=False)
+    except (OSError, EOFError) as error:
+        sys.stderr.write(f"rank {number} on {here} cannot reach {address}:{port}: {error}\n")
+        return 1
+    folder = Path(tempfile.mkdtemp(prefix=f"avial-rank-{number}-"))
+    remover = _remove_at_our_end(folder)
+    relay = Relay(line, number, folder)
+    try:
+        line.limit(float(lease_s))
+        line.send("hello", rank=number, host=here, pid=os.getpid())
+        relay.take_files()
+        profile = folder / "profile"  # which ipyparallel's engines want
+        profile.mkdir()
+        environment |= {FOLDER: str(folder), "IPP_PROFILE_DIR": str(profile)}
+        environment |= _network(connection.getsockname()[0], environment) | _crowd(environment)
+        status = relay.run(program, environment)
+    except GONE as error:
+        sys.stderr.write(f"rank {number} on {here} lost {address}: {error or 'closed'}\n")
+        status = 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        line.close()
+        remover.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
+    if relay.lapsed:
+        _end_starter()
+    return status
+
+
+def _rank_number() -> int:
+    """As mpiexec, Open MPI's, or srun has it."""
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    raise SystemExit("not started as an MPI rank: its environment has no rank")
+
+
+def _remove_at_our_end(folder: Path) -> subprocess.Popen[bytes]:
+    """However that comes: mpiexec kills its ranks, this process among them. The folder stays as
+    long as what is returned.
+    """
+    process = subprocess.Popen(
+        ["sh", "-c", 'read -r _; rm -rf -- "$0"', str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True, cwd="/",
+    )  # fmt: skip
+    process.returncode = 0  # nobody waits for it
+    return process
+
+
+def _die_with_parent() -> None:
+    """In the child, before it is the rank: the kernel ends it when the relay is killed (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _network(address: str, environment: dict[str, str]) -> dict[str, str]:
+    """MPI is to listen on the interface by which the client is reached, not on every one; where
+    there is a faster network than Ethernet, that is MPI's own choice.
+    """
+    if "UCX_NET_DEVICES" in environment or any(_entries("/sys/class/infiniband")):
+        return {}
+    name = next((name for name, its in _interfaces() if its == address), "")
+    return {"UCX_NET_DEVICES": name} if name else {}
+
+
+def _crowd(environment: dict[str, str]) -> dict[str, str]:
+    """As `processes.environment` has it for ranks that share cores."""
+    here = next((environment[n] for n in ("MPI_LOCALNRANKS", "AVIAL_PPN") if n in environment), "1")
+    if int(here) <= len(os.sched_getaffinity(0)):
+        return {}
+    return {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "10"}
+
+
+def _entries(folder: str) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from Path(folder).iterdir()
+
+
+def _interfaces() -> Iterator[tuple[str, str]]:
+    """Their names and IPv4 addresses (Linux)."""
+    try:
+        from fcntl import ioctl
+    except ImportError:
+        return
+    ask = 0x8915  # SIOCGIFADDR
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = ioctl(any_socket.fileno(), ask, struct.pack("256s", name.encode()[:15]))
+                yield name, socket.inet_ntoa(answer[20:24])
+
+
+def _end_starter() -> None:
+    """mpiexec's proxy on this host would wait for the client for ever."""
+    parent = os.getppid()
+    with contextlib.suppress(OSError):
+        if Path(f"/proc/{parent}/comm").read_text().startswith("hydra"):
+            os.kill(parent, signal.SIGKILL)
+
+
+_MAIN: dict[str, Callable[..., object]] = {"hub": hub, "rank": rank}
+
+if __name__ == "__main__":
+    _role, *_rest = sys.argv[1:]
+    if _role == "hub":
+        hub(Path(_rest[0]), _rest[1])
+    else:
+        sys.exit(rank(_rest))

@@ -1,0 +1,101 @@
+"""A client on `login`: a cluster over hosts that does what the lines of its input say.
+
+    start HOSTS PPN    the cluster; answered by its status and the ranks' places
+    run STEPS          that many steps of a heat equation, checked against the reference
+    leave | stop       as Cluster's
+
+Each answer is a line of JSON; `run` says `running` as soon as its ranks compute.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import avial_lab
+from avial_lab.benchmarks.kernel_suite import kernel_program
+from avial_lab.core.errors import AvialError
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.hosts import Hosts
+from avial_lab.runtime.launch.progress import RunState
+
+
+def answer(**words: Any) -> None:
+    sys.stdout.write(f"{json.dumps(words)}\n")
+    sys.stdout.flush()
+
+
+class Client:
+    def __init__(self) -> None:
+        self.cluster: Cluster | None = None
+
+    def start(self, hosts: str, ppn: str) -> None:
+        where = Hosts.parse(hosts, ppn=int(ppn))
+        self.cluster = Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0)))
+        facts = self.cluster.status.facts
+        pids = {
+            "controller": self.cluster._engines.result().controller.pid,  # type: ignore[union-attr]
+            "client": os.getpid(),
+        }
+        answer(
+            places=[(fact.node, fact.pid) for fact in facts], status=str(self.cluster.status),
+            id=self.cluster.id, pids=pids,
+        )  # fmt: skip
+
+    def run(self, steps: str) -> None:
+        assert self.cluster is not None
+        kernel = kernel_program("jacobi-1d", size="MINI", numbers={"tsteps": int(steps)})
+        before = {name: array.copy() for name, array in kernel.arrays.items()}
+        program = avial_lab.compile(
+            kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, function=kernel.function,
+            topology=self.cluster.topology,
+        )  # fmt: skip
+        said = False
+
+        def tell(state: RunState) -> None:
+            nonlocal said
+            if not said and any(rank.sent_bytes for rank in state.ranks):
+                said = True
+                answer(running=str(state))
+
+        try:
+            program.run(self.cluster, check=int(steps) < 1000, progress=tell)
+        finally:
+            whole = all(np.array_equal(before[name], kernel.arrays[name]) for name in before)
+            self.untouched = whole
+        trace = program.trace
+        assert trace is not None
+        answer(check=program.check_report, sent=trace.bytes_sent, printed=str(program.printed))
+
+    def leave(self) -> None:
+        assert self.cluster is not None
+        self.cluster.leave()
+        answer()
+
+    def stop(self) -> None:
+        assert self.cluster is not None
+        self.cluster.stop()
+        answer()
+
+
+def main() -> None:
+    client = Client()
+    for line in sys.stdin:
+        what, *words = line.split()
+        began = time.monotonic()
+        try:
+            getattr(client, what)(*words)
+        except AvialError as error:
+            answer(
+                error=f"{type(error).__name__}: {error}", seconds=time.monotonic() - began,
+                untouched=getattr(client, "untouched", None),
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Programs on several hosts: how they are started, what they compute, what is seen and left."""
+
+from __future__ import annotations
+
+from tests.hosts.conftest import Client
+from tests.hosts.rig import Rig, wait_until
+
+NODES = "node1,node2,node3"
+
+
+def nothing_left(rig: Rig) -> bool:
+    """No process of ours on any node, nor a file of ours."""
+    words = ("avial", "ipyparallel", "hydra")
+    return not any(
+        rig.processes(node, word) or node.run("find", "/tmp", "-name", "avial-*")
+        for node in rig.nodes
+        for word in words
+    )
+
+
+def test_a_run_on_three_hosts_is_right(rig: Rig) -> None:
+    done = rig.lab("run", "kernels/jacobi-2d", "--hosts", NODES, "--ppn", "2", "--check")
+    assert done.returncode == 0, done.stderr
+    assert "6 CPUs on 3 nodes" in done.stdout
+    assert "equal to the sequential reference" in done.stdout or "reference" in done.stdout
+    wait_until(lambda: nothing_left(rig), "the ranks to be gone")
+
+
+def test_ranks_fill_hosts_in_order_and_show_what_they_do(rig: Rig, client: Client) -> None:
+    started = client.ask(f"start {NODES} 2")
+    assert [node for node, _ in started["places"]] == [
+        "node1", "node1", "node2", "node2", "node3", "node3"
+    ]  # fmt: skip
+    ran = client.ask("run 50")
+    ran = ran if "check" in ran else client.hear()  # a machine that is fast says not that it runs
+    assert "reference" in ran["check"]
+    assert ran["sent"] > 0
+    client.ask("stop")
+    assert nothing_left(rig)  # at once: `stop` waits for it
+
+
+def test_a_host_that_is_not_there(rig: Rig) -> None:
+    done = rig.lab("run", "kernels/gemm", "--hosts", "node1,nowhere", timeout=60)
+    assert done.returncode == 1
+    assert "host nowhere: ssh: " in done.stderr
+    assert "avial-lab doctor --hosts node1,nowhere" in done.stderr
+
+
+def test_a_cluster_started_here_is_listed_connected_and_stopped(rig: Rig) -> None:
+    done = rig.lab("cluster", "start", "--hosts", "node1,node2", "--ppn", "1")
+    assert done.returncode == 0, done.stderr
+    name = done.stdout.split()[1]
+    listed = rig.lab("cluster", "list").stdout
+    assert f"{name}  2 engines on node1, node2" in listed
+    assert rig.lab("cluster", "stop", name).stdout.startswith(f"stopped {name}")
+    wait_until(lambda: nothing_left(rig), "the engines to be gone")

@@ -1,0 +1,190 @@
+"""Loops on GPUs: emulated ones with memory of their own, as late as they may be, or in the order of
+a seed. The values are the reference's, and what is copied is what was planned, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+
+import avial_lab
+import kernels
+from avial_lab.core.errors import ScheduleError
+from avial_lab.program.program import Program
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.trace import Copy, EventKind, Trace
+from kernels.kernel import ELEMENTS
+
+MACHINES = ((1, 1), (1, 2), (2, 2), (3, 3))
+"""Ranks and GPUs."""
+
+QUICK = (("jacobi-2d", 1, 2), ("jacobi-2d", 3, 3), ("gramschmidt", 2, 2))
+
+STEPS = 50
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
+    with Cluster.start(cpu=3, gpu=0) as started:
+        yield started
+
+
+def on_gpus(name: str, element: str, sizes: dict[str, int], ranks: int, gpus: int) -> Program:
+    kernel = kernels.load(name)
+    given = kernel.inputs(sizes, ELEMENTS[element], np.random.default_rng(1))
+    return avial_lab.compile(
+        kernel.mlir(element, sizes),
+        arrays={k: v for k, v in given.items() if isinstance(v, np.ndarray)},
+        scalars={k: v for k, v in given.items() if not isinstance(v, np.ndarray)},
+        ranks=ranks, gpus=gpus, on="gpu",
+    )  # fmt: skip
+
+
+def by_places(copies: Iterable[Copy]) -> dict[tuple[str, str, str], tuple[int, int]]:
+    found: dict[tuple[str, str, str], tuple[int, int]] = {}
+    for each in copies:
+        key = each.phase, each.source, each.dest
+        number, nbytes = found.get(key, (0, 0))
+        found[key] = number + each.copies, nbytes + each.nbytes
+    return found
+
+
+def check(program: Program, cluster: Cluster, seed: int) -> Trace:
+    trace = program.run(cluster, check=True, device_seed=seed)
+    assert program.plan is not None
+    if program.plan.complete:
+        assert by_places(trace.copies) == by_places(program.plan.copies)
+    return trace
+
+
+def small(name: str) -> dict[str, int]:
+    kernel = kernels.load(name)
+    sizes = dict(zip(kernel.size_names, (7, 11, 5, 13, 3), strict=False))
+    return {k: min(v, 3) if k == "TSTEPS" else v for k, v in sizes.items()}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("name", "ranks", "gpus"), QUICK)
+def test_some_kernels(name: str, ranks: int, gpus: int, cluster: Cluster) -> None:
+    program = on_gpus(name, "f64", small(name), ranks, gpus)
+    for seed in (0, 11):
+        check(program, cluster, seed)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("ranks", "gpus"), MACHINES)
+@pytest.mark.parametrize("name", kernels.names())
+def test_every_kernel(name: str, ranks: int, gpus: int, cluster: Cluster) -> None:
+    for element in kernels.load(name).elements:
+        program = on_gpus(name, element, small(name), ranks, gpus)
+        if program.plan is None:
+            continue  # one task: nothing is divided
+        for seed in (0, 11):
+            check(program, cluster, seed)
+
+
+@pytest.mark.mpi
+def test_arrays_stay_where_they_are(cluster: Cluster) -> None:
+    """Each part of an array goes to its GPU once and comes back once, whatever the number of steps;
+    a step moves a row each way, as one copy out, one message and one copy in.
+    """
+    n, row = 40, 38 * 4
+    program = on_gpus("jacobi-2d", "f32", {"TSTEPS": STEPS, "N": n}, 2, 2)
+    copies = by_places(check(program, cluster, 0).copies)
+    for k in (0, 1):
+        host, device = f"cpu{k}", f"gpu{k}"
+        back = copies["", device, host]
+        # The row of B that the neighbour read last is there; all of the rest comes back once.
+        assert back == (2, (n - 2) * row - row)
+        in_bytes = sum(b for (_, source, _), (_, b) in copies.items() if source == host)
+        out_steps = [copies[phase, device, host] for phase in ("S1", "S2")]
+        assert sorted(out_steps) == [(STEPS - 1, (STEPS - 1) * row), (STEPS, STEPS * row)]
+        once = in_bytes - sum(b for _, b in out_steps)
+        assert 0 < once <= n * n * 4  # half of A with its halo, and the edge of B
+    assert program.schedule.messages == 2 * (2 * STEPS - 1)
+
+
+@pytest.mark.mpi
+def test_what_reads_on_the_host_gets_it(cluster: Cluster) -> None:
+    """A scalar that control hangs on, and a sum, which is not on a GPU yet."""
+    text = """
+    func.func @f(%A: memref<30xf64>, %s: memref<1xf64>, %least: memref<1xf64>) {
+      %t = affine.load %least[0] : memref<1xf64>
+      scf.while : () -> () {
+        %x = memref.load %s[%zero] : memref<1xf64>
+        %more = arith.cmpf olt, %x, %t : f64
+        scf.condition(%more)
+      } do {
+        affine.for %i = 0 to 30 {
+          %a = affine.load %A[%i] : memref<30xf64>
+          %b = arith.addf %a, %a : f64
+          affine.store %b, %A[%i] : memref<30xf64>
+        }
+        affine.for %i = 0 to 30 {
+          %a = affine.load %A[%i] : memref<30xf64>
+          %y = affine.load %s[0] : memref<1xf64>
+          %z = arith.addf %a, %y : f64
+          affine.store %z, %s[0] : memref<1xf64>
+        }
+        scf.yield
+      }
+      return
+    }""".replace("%t = affine", "%zero = arith.constant 0 : index\n      %t = affine")
+    arrays = {"A": np.ones(30), "s": np.zeros(1), "least": np.array([1000.0])}
+    program = avial_lab.compile(text, arrays=arrays, ranks=3, gpus=2, on="gpu")
+    for seed in (0, 5):
+        for name, values in (("A", np.ones(30)), ("s", np.zeros(1))):
+            np.asarray(program.arrays[name])[...] = values
+        check(program, cluster, seed)
+        assert np.asarray(program.arrays["s"])[0] == 60 + 120 + 240 + 480 + 960
+
+
+def test_it_is_called_emulated() -> None:
+    program = on_gpus("jacobi-2d", "f32", small("jacobi-2d"), 1, 1)
+    trace = program.run()
+    assert "GPU emulated" in str(trace)
+    ran = {event.device for event in trace.events if event.kind is EventKind.TASK}
+    assert ran == {"gpu0"}
+    assert "copies to and from devices" in str(trace)
+    assert "copies to and from devices" in str(program.plan)
+    assert program.plan is not None
+    assert program.plan.device_bytes[0] > 0
+
+
+def test_what_cannot_be_asked_for() -> None:
+    for given, said in (
+        ({"on": "tpu"}, "cannot run on 'tpu'"),
+        ({"on": "gpu", "gpus": 0}, "on a GPU where there are none"),
+        ({"gpus": 40, "ranks": 2}, "40 GPUs cannot be driven by 2 ranks"),
+    ):
+        with pytest.raises(ScheduleError, match=said):
+            avial_lab.compile("func.func @f() { return }", **given)  # type: ignore[arg-type]
+
+
+def test_back_to_the_cpu() -> None:
+    """A replicate for a GPU, on the CPU: nothing is copied."""
+    text = """avial.schedule %a: memref<20xi32>, %b: memref<20xi32> {
+      %gpu = avial.target {arch = "gpu"}
+      avial.replicate %gpu, %a, %b {
+        affine.for %i = 0 to 20 {
+          %x = affine.load %a[%i] : memref<20xi32>
+          affine.store %x, %b[%i] : memref<20xi32>
+        }
+      }
+    }"""
+    arrays = {"a": np.arange(20, dtype=np.int32), "b": np.zeros(20, np.int32)}
+    there = avial_lab.compile(text, arrays=arrays, ranks=1)
+    assert there.plan is not None
+    assert sum(copy.nbytes for copy in there.plan.copies) == 2 * 80
+    here = avial_lab.compile(text, arrays=arrays, ranks=1, on="cpu")
+    assert here.plan is not None
+    assert not here.plan.copies
+    for program in (there, here):
+        arrays["b"][:] = 0
+        program.run()
+        np.testing.assert_array_equal(arrays["b"], arrays["a"])

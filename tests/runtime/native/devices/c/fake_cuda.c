@@ -1,0 +1,117 @@
+/* libcuda.so.1 without a GPU: the calls of cuda_calls.h on memory of the host, at once. What is
+ * tested with it is what the driver is asked; a kernel called `fill` stores its second argument and
+ * the number of threads of the launch at its first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cuda_calls.h"
+
+#define FAKE(name, parameters) CUresult name parameters;
+CUDA_CALLS(FAKE)
+
+static int current, kernel;
+
+CUresult cuInit(unsigned flags) { return (int)flags; }
+CUresult cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+CUresult cuGetErrorString(CUresult error, const char **words)
+{
+    *words = error == 2 ? "out of memory" : "it failed";
+    return 0;
+}
+CUresult cuDeviceGetCount(int *count) { return *count = 2, 0; }
+CUresult cuDeviceGet(CUdevice *device, int number) { return *device = number, 0; }
+CUresult cuDeviceGetName(char *name, int capacity, CUdevice device)
+{
+    (void)device;
+    return snprintf(name, (size_t)capacity, "Fake GPU"), 0;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    (void)device;
+    static const int values[128] = {[1] = 1024, [2] = 1024, [3] = 1024, [4] = 64, [5] = 2147483647,
+                                    [6] = 65535, [7] = 65535, [75] = 9, [97] = 232448};
+    return *value = values[attribute], 0;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    (void)device;
+    return *context = &current, 0;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return (void)device, 0; }
+CUresult cuCtxSetCurrent(CUcontext context) { return context != &current; }
+CUresult cuCtxSynchronize(void) { return 0; }
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    return *available = *total = (size_t)80 << 30, 0;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    if (bytes > (size_t)1 << 40) return 2;
+    *address = (CUdeviceptr)(uintptr_t)malloc(bytes);
+    return 0;
+}
+CUresult cuMemFree_v2(CUdeviceptr address) { return free((void *)(uintptr_t)address), 0; }
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    return memcpy((void *)(uintptr_t)to, from, bytes), stream == NULL;
+}
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return memcpy(to, (void *)(uintptr_t)from, bytes), stream == NULL;
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return cuMemcpyHtoDAsync_v2(to, (void *)(uintptr_t)from, bytes, stream);
+}
+CUresult cuMemcpy2DAsync_v2(const CUcopy2d *c, CUstream stream)
+{
+    const char *from = c->from_type == CU_HOST ? c->from_host : (void *)(uintptr_t)c->from_device;
+    char *to = c->to_type == CU_HOST ? c->to_host : (void *)(uintptr_t)c->to_device;
+    for (size_t k = 0; k < c->height; k++)
+        memcpy(to + k * c->to_pitch, from + k * c->from_pitch, c->width_bytes);
+    return stream == NULL;
+}
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
+                            void **values)
+{
+    if (!strncmp(image, ".version 99", 11)) return CU_NEWER_PTX;
+    if (!strncmp(image, ".version", 8)) return *module = &kernel, 0;
+    if (count == 2 && options[0] == CU_LOG) strcpy(values[0], "line 1: not PTX");
+    return 218;
+}
+CUresult cuModuleUnload(CUmodule module) { return module != &kernel; }
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    (void)module;
+    return *function = &kernel, strcmp(name, "fill") ? 500 : 0;
+}
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
+{
+    return (void)function, (void)attribute, (void)value, 0;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                        void **arguments, void **extra)
+{
+    (void)shared, (void)extra;
+    int64_t *at = *(int64_t **)arguments[0];
+    *at = *(int64_t *)arguments[1] + (int64_t)gx * gy * gz * bx * by * bz;
+    return function != &kernel || stream == NULL;
+}
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    return *stream = malloc(1), flags != CU_NON_BLOCKING;
+}
+CUresult cuStreamDestroy_v2(CUstream stream) { return free(stream), 0; }
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    return !stream || !event || flags;
+}
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    return *event = malloc(1), flags != CU_NO_TIMING;
+}
+CUresult cuEventDestroy_v2(CUevent event) { return free(event), 0; }
+CUresult cuEventRecord(CUevent event, CUstream stream) { return !event || !stream; }
+CUresult cuEventSynchronize(CUevent event) { return !event; }

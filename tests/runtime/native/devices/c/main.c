@@ -1,0 +1,356 @@
+/* Tests of devices, as one program with all of their files. The test to run is the argument. */
+#include "devices/devices.c"
+
+#include "../../c/checks.h"
+
+static int64_t element(int64_t k) { return 1000 + k; }
+
+enum { N = 6 };
+
+static const int64_t SHAPE[2] = {N, N};
+static int64_t host[N * N], back[N * N];
+static const int64_t WHOLE[4] = {0, 0, N, N};
+
+static void fill(void)
+{
+    for (int64_t k = 0; k < N * N; k++) host[k] = element(k), back[k] = 0;
+}
+
+/* A kernel: adds its second argument to `N * N` elements at its first. */
+typedef struct {
+    int64_t *at, more;
+} Adding;
+
+static void add(void *data)
+{
+    Adding a = *(Adding *)data;
+    for (int64_t k = 0; k < N * N; k++) a.at[k] += a.more;
+}
+
+static Launch adding(int64_t *at, int64_t more, Adding *room)
+{
+    *room = (Adding){at, more};
+    Launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .data = room, .bytes = sizeof *room};
+    void (*kernel)(void *) = add;
+    memcpy(&launch.kernel, &kernel, sizeof kernel);
+    return launch;
+}
+
+static BoxCopy all_of(CopyKind kind, uint64_t device, int64_t *memory)
+{
+    return (BoxCopy){.kind = kind, .device = device, .host = (char *)memory, .run_bytes = N * N * 8};
+}
+
+/* apart ---------------------------------------------------------------------------------------- */
+
+static void test_memory_is_apart_and_poisoned(void)
+{
+    const Driver *d = &apart_driver;
+    void *device = d->open(0);
+    uint64_t there = d->allocate(device, sizeof host);
+    CHECK(there && *(int64_t *)(uintptr_t)there == -1);
+    BoxCopy out = all_of(COPY_OUT, there, back);
+    CHECK(d->copy(device, QUEUE_OUT, &out));
+    CHECK(d->finish(device) && back[0] == -1); /* nobody copied anything there */
+    out.device += 8;
+    CHECK(!d->copy(device, QUEUE_OUT, &out) && strstr(d->why(), "leaves the memory"));
+    CHECK(d->release(device, there) && !d->release(device, there));
+    CHECK(!d->allocate(device, INT64_MAX / 2) && strstr(d->why(), "no memory for"));
+    d->close(device);
+}
+
+/* What happens between a launch and a copy out in another queue, with an event or without. */
+static int64_t copied_after_a_launch(bool waits)
+{
+    const Driver *d = &apart_driver;
+    void *device = d->open(0);
+    uint64_t there = d->allocate(device, sizeof host);
+    fill();
+    BoxCopy in = all_of(COPY_IN, there, host), out = all_of(COPY_OUT, there, back);
+    Adding room;
+    Launch launch = adding((int64_t *)(uintptr_t)there, 5, &room);
+    CHECK(d->copy(device, QUEUE_IN, &in));
+    CHECK(d->wait(device, QUEUE_KERNELS, device, d->record(device, QUEUE_IN)));
+    CHECK(d->launch(device, QUEUE_KERNELS, &launch));
+    room.more = 1000; /* it has its own copy */
+    if (waits) CHECK(d->wait(device, QUEUE_OUT, device, d->record(device, QUEUE_KERNELS)));
+    CHECK(d->copy(device, QUEUE_OUT, &out));
+    CHECK(d->synchronise(device, d->record(device, QUEUE_OUT)));
+    int64_t got = back[3];
+    d->close(device);
+    return got;
+}
+
+static void test_late(void)
+{
+    CHECK(copied_after_a_launch(true) == element(3) + 5);
+    CHECK(copied_after_a_launch(false) == -1); /* poison: not even the copy to it has run */
+}
+
+static void test_seeded(void)
+{
+    int64_t stale = 0;
+    for (avial_apart_seed = 1; avial_apart_seed < 50; avial_apart_seed++) {
+        CHECK(copied_after_a_launch(true) == element(3) + 5);
+        stale += copied_after_a_launch(false) != element(3) + 5;
+    }
+    avial_apart_seed = 0;
+    CHECK(stale > 10);
+}
+
+static void test_the_host_s_memory_is_read_late(void)
+{
+    const Driver *d = &apart_driver;
+    void *device = d->open(0);
+    uint64_t there = d->allocate(device, sizeof host);
+    fill();
+    BoxCopy in = all_of(COPY_IN, there, host);
+    CHECK(d->copy(device, QUEUE_IN, &in));
+    host[0] = 7; /* without a wait */
+    CHECK(d->finish(device) && *(int64_t *)(uintptr_t)there == 7);
+    d->close(device);
+}
+
+static void test_what_no_device_can_launch(void)
+{
+    const Driver *d = &apart_driver;
+    void *device = d->open(0);
+    Adding room;
+    struct {
+        int64_t grid, block, high, shared;
+        const char *why;
+    } asked[] = {
+        {1, 1025, 1, 0, "1025 threads in x"},     {1, 512, 4, 0, "block of 2048 threads"},
+        {1, 0, 1, 0, "0 threads in x"},           {(int64_t)1 << 31, 1, 1, 0, "blocks in x"},
+        {1, 1, 1, 300000, "300000 bytes of shared"}, {-1, 1, 1, 0, "-1 blocks"},
+    };
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        Launch launch = adding(host, 1, &room);
+        launch.grid[0] = asked[k].grid, launch.block[0] = asked[k].block;
+        launch.block[1] = asked[k].high, launch.shared_bytes = asked[k].shared;
+        CHECK(!d->launch(device, QUEUE_KERNELS, &launch));
+        CHECK(strstr(d->why(), asked[k].why));
+    }
+    Launch launch = adding(host, 1, &room);
+    launch.block[0] = 1024, launch.shared_bytes = 227 << 10;
+    fill();
+    CHECK(d->launch(device, QUEUE_KERNELS, &launch) && d->finish(device));
+    CHECK(host[0] == element(0) + 1);
+    CHECK(!d->kernel(device, d->load(device, ""), "k") && strstr(d->why(), "and no others"));
+    d->close(device);
+}
+
+/* places --------------------------------------------------------------------------------------- */
+
+/* Two ranks of two devices each, as rank 0: devices are the places 2, 3 (ours), 4 and 5. */
+static void two_devices(void)
+{
+    int64_t drivers[4] = {0, 0, 1, 1};
+    fill();
+    CHECK(avial_places(2, 0, 4, drivers));
+    CHECK(avial_place_array(0, 2, SHAPE, 8, (char *)host));
+}
+
+static void launch_on(int64_t place, int64_t more)
+{
+    Adding a = {(int64_t *)avial_at(place, 0, (char *)host), more};
+    CHECK(a.at && a.at != host && avial_touch(place, 0, 1));
+    CHECK(avial_launch_at(place, add, &a, sizeof a, 0));
+}
+
+static void test_a_box_there_and_back(void)
+{
+    for (int64_t turn = 0; turn < 200; turn++) {
+        avial_seed = turn / 2;
+        two_devices();
+        int64_t in[4], out[4], bytes;
+        random_box(2, SHAPE, in), random_box(2, SHAPE, out);
+        CHECK(avial_copy_box(0, 2, 0, in));
+        launch_on(2, 5);
+        CHECK(avial_copy_box(2, 0, 0, out) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++) {
+            int64_t want = element(k);
+            if (lies_in(2, SHAPE, out, k))
+                want = lies_in(2, SHAPE, in, k) ? want + 5 : 4; /* poison, plus 5 */
+            CHECK(host[k] == want);
+        }
+        CHECK(avial_copied(0, 2, &bytes) == 1);
+        CHECK(bytes == 8 * (in[2] - in[0]) * (in[3] - in[1]));
+        CHECK(avial_places_end());
+    }
+    avial_seed = 0;
+}
+
+/* From a device by the host, and directly, to another one; and the host's memory is free again. */
+static void test_from_device_to_device(void)
+{
+    for (int64_t turn = 0; turn < 100; turn++) {
+        avial_seed = turn / 2;
+        two_devices();
+        CHECK(avial_copy_box(0, 2, 0, WHOLE));
+        launch_on(2, 5);
+        if (turn % 2) CHECK(avial_copy_box(2, 0, 0, WHOLE) && avial_copy_box(0, 3, 0, WHOLE));
+        else CHECK(avial_copy_box(2, 3, 0, WHOLE));
+        launch_on(2, 100); /* not before the copy has read it */
+        launch_on(3, 10);
+        CHECK(avial_host_waits(false));
+        memset(host, 0, sizeof host);
+        CHECK(avial_copy_box(3, 0, 0, WHOLE) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++) CHECK(host[k] == element(k) + 15);
+        CHECK(avial_places_end());
+    }
+    avial_seed = 0;
+}
+
+/* What is copied in replaces what launches before it made, and is not read by them. */
+static void test_a_copy_in_again(void)
+{
+    for (int64_t turn = 0; turn < 50; turn++) {
+        avial_seed = turn;
+        two_devices();
+        CHECK(avial_copy_box(0, 2, 0, WHOLE));
+        launch_on(2, 5);
+        CHECK(avial_copy_box(0, 2, 0, WHOLE));
+        launch_on(2, 100);
+        CHECK(avial_host_waits(false));
+        memset(host, 0, sizeof host);
+        CHECK(avial_copy_box(2, 0, 0, WHOLE) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++) CHECK(host[k] == element(k) + 100);
+        CHECK(avial_places_end());
+    }
+    avial_seed = 0;
+}
+
+static void test_what_is_not_ours(void)
+{
+    two_devices();
+    CHECK(!avial_copy_box(0, 1, 0, WHOLE) && strstr(avial_device_why(), "is a message"));
+    CHECK(!avial_touch(4, 0, 0) && strstr(avial_device_why(), "does not drive"));
+    CHECK(avial_at(0, 0, (char *)host) == (char *)host);
+    CHECK(avial_places_end());
+}
+
+static void test_null_counts(void)
+{
+    avial_driver = DRIVER_NULL;
+    two_devices();
+    int64_t rows[4] = {1, 0, 3, N};
+    CHECK(avial_copy_box(0, 2, 0, WHOLE) && avial_copy_box(2, 0, 0, rows));
+    launch_on(2, 5);
+    CHECK(avial_null_counts.copies == 2 && avial_null_counts.copied_bytes == (N * N + 2 * N) * 8);
+    CHECK(avial_null_counts.launches == 1 && avial_null_counts.allocated_bytes == N * N * 8);
+    CHECK(host[0] == element(0) && avial_places_end());
+    avial_driver = DRIVER_APART;
+}
+
+/* cuda, with a driver that has no GPU (fake_cuda.c) -------------------------------------------- */
+
+static void *opened(void)
+{
+    void *device = cuda_driver.open(0);
+    if (!device) fprintf(stderr, "%s\n", cuda_driver.why());
+    CHECK(device);
+    return device;
+}
+
+static void test_cuda_copies_and_launches(void)
+{
+    const Driver *d = &cuda_driver;
+    void *device = opened();
+    Limits limits;
+    CHECK(d->count() == 2 && d->limits(device, &limits));
+    CHECK(limits.block_threads == 1024 && limits.capability == 90 && limits.grid[1] == 65535);
+    CHECK(!strcmp(limits.name, "Fake GPU") && limits.shared_bytes == 232448);
+    for (int64_t turn = 0; turn < 100; turn++) {
+        uint64_t there = d->allocate(device, sizeof host);
+        fill();
+        BoxCopy in = all_of(COPY_IN, there, host), out = {.kind = COPY_OUT};
+        int64_t box[4];
+        random_box(2, SHAPE, box);
+        int64_t offset = (box[0] * N + box[1]) * 8;
+        out.device = there + (uint64_t)offset, out.host = (char *)back + offset;
+        out.run_bytes = (box[3] - box[1]) * 8;
+        out.dims = 1, out.count[0] = box[2] - box[0], out.here[0] = out.there[0] = N * 8;
+        CHECK(d->copy(device, QUEUE_IN, &in));
+        CHECK(d->wait(device, QUEUE_OUT, device, d->record(device, QUEUE_IN)));
+        CHECK(d->copy(device, QUEUE_OUT, &out) && d->finish(device));
+        for (int64_t k = 0; k < N * N; k++)
+            CHECK(back[k] == (lies_in(2, SHAPE, box, k) ? element(k) : 0));
+        CHECK(d->release(device, there) && !d->release(device, there));
+    }
+    void *module = d->load(device, ".version 7.8");
+    void *kernel = d->kernel(device, module, "fill");
+    struct {
+        uint64_t at;
+        int64_t value;
+    } data = {d->allocate(device, 8), 42};
+    int64_t offsets[2] = {0, 8}, got = 0;
+    Launch launch = {.kernel = kernel, .grid = {3, 1, 1}, .block = {128, 1, 1}, .data = &data,
+                     .bytes = sizeof data, .offsets = offsets, .arguments = 2};
+    BoxCopy out = {.kind = COPY_OUT, .device = data.at, .host = (char *)&got, .run_bytes = 8};
+    CHECK(d->launch(device, QUEUE_KERNELS, &launch) && d->finish(device));
+    CHECK(d->copy(device, QUEUE_OUT, &out) && d->finish(device) && got == 42 + 3 * 128);
+    CHECK(!d->kernel(device, module, "none") && strstr(d->why(), "none called none"));
+    launch.block[0] = 2000;
+    CHECK(!d->launch(device, QUEUE_KERNELS, &launch) && strstr(d->why(), "2000 threads"));
+    CHECK(!d->allocate(device, (int64_t)1 << 50) && strstr(d->why(), "out of memory"));
+    for (int k = 0; k < 3 * RING; k++) CHECK(d->synchronise(device, d->record(device, QUEUE_IN)));
+    d->close(device);
+}
+
+static void test_cuda_newer_ptx(void)
+{
+    void *device = opened();
+    CHECK(!cuda_driver.load(device, ".version 99.0"));
+    CHECK(strstr(cuda_driver.why(), "one of CUDA 13.0"));
+    CHECK(!cuda_driver.load(device, "not PTX") && strstr(cuda_driver.why(), "line 1: not PTX"));
+    cuda_driver.close(device);
+}
+
+static void test_cuda_another_device(void)
+{
+    CHECK(!cuda_driver.open(2) && strstr(cuda_driver.why(), "GPU 2 is asked for, and there are 2"));
+}
+
+static void test_cuda_no_driver(void)
+{
+    avial_libcuda = "libcuda-that-is-not-there.so.1";
+    CHECK(cuda_driver.count() == -1 && !cuda_driver.open(0));
+    CHECK(strstr(cuda_driver.why(), "there is no NVIDIA driver"));
+    avial_libcuda = "libc.so.6";
+    CHECK(cuda_driver.count() == -1 && strstr(cuda_driver.why(), "too old"));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} TESTS[] = {
+    {"memory is apart and poisoned", test_memory_is_apart_and_poisoned},
+    {"late", test_late},
+    {"seeded", test_seeded},
+    {"the host's memory is read late", test_the_host_s_memory_is_read_late},
+    {"what no device can launch", test_what_no_device_can_launch},
+    {"a box there and back", test_a_box_there_and_back},
+    {"from device to device", test_from_device_to_device},
+    {"a copy in again", test_a_copy_in_again},
+    {"what is not ours", test_what_is_not_ours},
+    {"null counts", test_null_counts},
+    {"cuda copies and launches", test_cuda_copies_and_launches},
+    {"cuda: newer ptx", test_cuda_newer_ptx},
+    {"cuda: another device", test_cuda_another_device},
+    {"cuda: no driver", test_cuda_no_driver},
+};
+
+int main(int count, char **arguments)
+{
+    avial_libcuda = "./libfakecuda.so";
+    for (size_t k = 0; k < sizeof TESTS / sizeof *TESTS; k++) {
+        if (count < 2) puts(TESTS[k].name); /* the list of them */
+        else if (!strcmp(arguments[1], TESTS[k].name)) {
+            TESTS[k].run();
+            give_back();
+            return 0;
+        }
+    }
+    return count > 1;
+}

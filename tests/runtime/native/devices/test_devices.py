@@ -1,0 +1,99 @@
+"""Devices by themselves, in C: the emulated one finds a forgotten copy or wait, places keep their
+order, and NVIDIA's driver is asked for what it should be (a stand-in answers, on the host).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.native.builds import (
+    SANITIZERS,
+    built,
+    lacks_sanitizers,
+    write_sources,
+)
+
+SOURCES = Path(__file__).parent / "c"
+TESTS = (
+    "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
+    "what no device can launch", "a box there and back", "from device to device",
+    "a copy in again", "what is not ours", "null counts", "cuda copies and launches",
+    "cuda: newer ptx", "cuda: another device", "cuda: no driver",
+)  # fmt: skip
+
+
+def build(folder: Path, *flags: str) -> Path:
+    write_sources(folder)
+    where = ["-I", str(folder)]
+    fake = ["-shared", "-o", "libfakecuda.so", str(SOURCES / "fake_cuda.c")]
+    assert built([*flags, *where, *fake], folder) == ""
+    main = [str(SOURCES / "main.c"), "-o", "devices_test", "-ldl"]
+    assert built([*flags, *where, *main], folder) == ""
+    return folder / "devices_test"
+
+
+@pytest.fixture(scope="module", params=["as built", "sanitized"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror"]
+    if request.param == "sanitized":
+        if lacks_sanitizers():
+            pytest.skip(lacks_sanitizers())
+        flags = [*SANITIZERS]
+    return build(tmp_path_factory.mktemp("devices"), *flags)
+
+
+def run(program: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(program), name], cwd=program.parent, capture_output=True, text=True, check=False,
+        env={**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_device(name: str, program: Path) -> None:
+    done = run(program, name)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_test_is_forgotten(program: Path) -> None:
+    said = subprocess.run([str(program)], cwd=program.parent, capture_output=True, text=True)
+    assert tuple(said.stdout.splitlines()) == TESTS
+
+
+BROKEN = {
+    "a copy in that does not wait for what is read":
+        ("!wait_for(p, QUEUE_IN, a->read) ||\n        !wait_for(p, QUEUE_IN, a->out)",
+         "!wait_for(p, QUEUE_IN, a->out)"),
+    "a copy out that does not wait for the launch":
+        ("!wait_for(p, QUEUE_OUT, a->written)", "!true"),
+    "a launch that does not wait for the copy":
+        ("if (!wait_for(p, QUEUE_KERNELS, a->in)) return false;", ""),
+    "a launch that does not wait for who reads what it writes":
+        ("if (a->writes && !wait_for(p, QUEUE_KERNELS, a->out)) return false;", ""),
+    "a copy in that does not wait for what fills the host's memory":
+        ("!wait_for_host(p, QUEUE_IN, true)", "!true"),
+    "a host that does not wait":
+        ("if (!went(here.driver->synchronise(p->device, written ? p->fills : p->reads))) "
+         "return false;", "(void)written;"),
+    "a box that is a row short": ("offset += box[d] * step;", "offset += 0;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_dropped_wait_is_found(what: str, tmp_path: Path) -> None:
+    """Each of them makes a value wrong in one of the tests at least."""
+    write_sources(tmp_path)
+    places = tmp_path / "devices" / "places.c"
+    text = places.read_text()
+    old, new = BROKEN[what]
+    assert old in text
+    broken = text.replace(old, new)
+    where = ["-I", str(tmp_path), "-O1"]
+    places.write_text(broken)
+    assert built([*where, str(SOURCES / "main.c"), "-o", "broken", "-ldl"], tmp_path) == ""
+    found = ("a box there and back", "from device to device", "a copy in again")
+    assert any(run(tmp_path / "broken", name).returncode for name in found)

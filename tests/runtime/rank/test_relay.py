@@ -1,0 +1,122 @@
+"""The connection of a rank on another host: who may speak, what it may write, how it ends."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from avial_lab.runtime.rank.relay import Forged, Hub, Line, _send_file
+from tests.waiting import wait_until
+
+TOKEN = b"secret"
+
+
+def pair(hub: bytes = TOKEN, rank: bytes = TOKEN) -> tuple[Line, Line]:
+    ends = socket.socketpair()
+    with ends[0].dup(), ends[1].dup():
+        made: list[Line] = []
+        other = threading.Thread(target=lambda: made.append(_Quiet(ends[1], rank, hub=False)))
+        other.start()
+        first = _Quiet(ends[0], hub, hub=True)
+        other.join()
+    return first, made[0]
+
+
+class _Quiet(Line):
+    """Over a pair of sockets, which have no TCP to speak of."""
+
+    def __init__(self, connection: socket.socket, token: bytes, *, hub: bool) -> None:
+        super().__init__(_NoOptions(fileno=connection.detach()), token, hub=hub)
+
+
+class _NoOptions(socket.socket):
+    def setsockopt(self, *_: object) -> None:  # type: ignore[override]
+        pass
+
+
+def test_frames_arrive_in_order_and_whole():
+    hub, rank = pair()
+    rank.send("print", b"x" * 1000, more=1)
+    rank.send("exit", status=3)
+    assert hub.receive() == ({"kind": "print", "more": 1}, b"x" * 1000)
+    assert hub.receive() == ({"kind": "exit", "status": 3}, b"")
+    rank.close()
+    with pytest.raises(EOFError):
+        hub.receive()
+    hub.close()
+
+
+def test_who_does_not_know_the_token_is_not_heard():
+    hub, rank = pair(rank=b"guessed")
+    rank.send("hello")
+    with pytest.raises(Forged):
+        hub.receive()
+    rank.close()
+    hub.close()
+
+
+def test_what_was_said_cannot_be_said_again():
+    hub, rank = pair()
+    rank.send("beat")
+    hub.receive()
+    rank._sent = 0
+    rank.send("beat")
+    with pytest.raises(Forged):
+        hub.receive()
+    rank.close()
+    hub.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, Line]]:
+    """A hub's folder, and the connection of rank 1 to it."""
+    (tmp_path / "1.in.0.npy").write_bytes(b"mine")
+    (tmp_path / "0.in.0.npy").write_bytes(b"not mine")
+    listener = socket.create_server(("127.0.0.1", 0))
+    hub = Hub(tmp_path, listener, TOKEN)
+    threading.Thread(target=hub._accept, daemon=True).start()
+    line = Line(socket.create_connection(listener.getsockname()), TOKEN, hub=False)
+    line.send("hello", rank=1, host="far")
+    yield tmp_path, line
+    hub._ending.set()
+    line.close()
+    listener.close()
+
+
+def test_a_rank_gets_its_inputs_and_leaves_its_outcome(served, tmp_path):
+    folder, line = served
+    words, data = line.receive()
+    assert (words["name"], data) == ("1.in.0.npy", b"mine")
+    assert line.receive()[0]["kind"] == "go"
+    outcome = tmp_path / "1.outcome"
+    large = b"y" * (2 << 20)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "1.outcome").write_bytes(large)
+    _send_file(line, source / "1.outcome")
+    line.send("print", b"said\n")
+    line.send("exit", status=0)
+    assert line.receive()[0]["kind"] == "noted"
+    assert outcome.read_bytes() == large
+    assert (folder / "1.out").read_bytes() == b"said\n"
+    assert (folder / "1.exit").read_text() == "0\n"
+
+
+@pytest.mark.parametrize("name", ["../evil", "0.outcome", "1.exit", "cluster.json", "1.outcome/x"])
+def test_a_rank_writes_its_own_files_and_no_others(served, name):
+    folder, line = served
+    before = {path.name for path in folder.iterdir()}
+    line.send("file", b"x", name=name, first=True, last=True)
+    wait_until(lambda: (folder / "1.lost").exists())
+    assert {path.name for path in folder.iterdir()} == before | {"1.lost"}
+
+
+def test_a_connection_that_ends_is_written_down(served):
+    folder, line = served
+    line.close()
+    wait_until(lambda: (folder / "1.lost").exists())
+    assert (folder / "1.lost").read_text() == "far\nthe connection was closed\n"
