@@ -20,7 +20,7 @@ from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Cost, Costs
-from avial_lab.planning.message_steps import message_step
+from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import Schedule, Step, StepKind, Transfer
 from avial_lab.planning.simulator.activities import Activities, ActivityList, Times, simulate
 from avial_lab.trace import Event, Trace
@@ -59,6 +59,11 @@ def _trace(schedule: Schedule, run: Ranks, times: Times) -> Trace:
             if step.kind is StepKind.RUN:
                 device = placed[step.task].device
                 events.append(Event(kind, step.task, rank, device, now, end))
+            elif step.kind is StepKind.COPY:
+                copied = schedule.copies[step.copy]
+                name, what = copy_words(copied, schedule.topology.ranks)
+                event = Event(kind, name, rank, "", now, end, copied.nbytes, what=what)
+                events.append(event)
             elif step.kind is StepKind.BARRIER:
                 events.append(Event(kind, str(step), rank, "", now, end))
             else:
@@ -216,6 +221,10 @@ class Ranks:
             self._barriers[k] = self._draft(_Draft(0.0, latency_s=rounds * latency_s))
         return self._barriers[k]
 
+    def _copy(self, _rank: int, _step: Step, _seconds: dict[str, Cost]) -> int:
+        """To a device or from one: begun, in no time that is known yet."""
+        return self._draft(_Draft(0.0, latency_s=MESSAGE_STEP_S))
+
     _ADDED: ClassVar[dict[StepKind, Callable[[Ranks, int, Step, dict[str, Cost]], int]]] = {
         StepKind.RUN: _run,
         StepKind.POST: _post,
@@ -223,6 +232,7 @@ class Ranks:
         StepKind.WAIT_RECEIVED: _wait,
         StepKind.WAIT_SENT: _wait,
         StepKind.BARRIER: _barrier,
+        StepKind.COPY: _copy,
     }
 
     def connect(self, transfers: tuple[Transfer, ...]) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import AvialError
+from avial_lab.core.files import disk_error
 from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import EVENT_WORDS
 from avial_lab.core.version import version
@@ -458,6 +459,9 @@ def _failure(error: Exception) -> Failure:
         return Failure(
             "out of memory", hint="the arrays do not fit into the memory of this rank's machine"
         )
+    told = disk_error(error) if isinstance(error, OSError) else None
+    if told is not None:
+        return Failure(told.message, hint=told.hint)
     return Failure(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
 
 
