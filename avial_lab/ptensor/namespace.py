@@ -15,7 +15,7 @@ import numpy as np
 from avial_lab.ptensor.array import Array
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.elements import element_of
-from avial_lab.ptensor.recording import Memory, Recording, Value
+from avial_lab.ptensor.recording import Memory, Value
 
 if TYPE_CHECKING:
     from avial_lab.runtime.launch.cluster import Cluster
@@ -736,6 +736,3 @@ def _reshaped(size: int, shape: tuple[int, ...], before: tuple[int, ...]) -> tup
     if math.prod(shape) != size or any(n < 0 for n in shape):
         raise ValueError(f"cannot reshape array of size {size} and shape {before} into {shape}")
     return shape
-
-
-__all__ = ["Namespace", "Recording"]

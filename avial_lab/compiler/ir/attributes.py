@@ -34,6 +34,11 @@ HALO = "avial.halo"
 PLACES = "avial.places"
 """On a phase that runs on devices: the numbers of their memories."""
 
+COPIES = "avial.copies"
+"""On a function of tasks: for each copy to or from a device both places, the number of the array,
+and the box.
+"""
+
 LAUNCH = "avial.launch"
 """On a call that a device is to make: of each operand the number of the array, -1 for a number."""
 

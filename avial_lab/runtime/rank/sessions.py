@@ -21,6 +21,7 @@ from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.native.places import Places
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
@@ -84,19 +85,35 @@ class StepSession:
     seat: Seat
 
     def __post_init__(self) -> None:
-        self._rows = np.zeros((2 * len(self.manifest.programs[self.seat.rank]) + 2, 2), np.int64)
+        manifest, seat = self.manifest, self.seat
+        steps = len(manifest.programs[seat.rank])
+        self._stamps = 2 * steps + 2
+        launches = steps if manifest.drivers else 0
+        self._rows = np.zeros((self._stamps + launches, 2), np.int64)
+        self._places = Places(seat.program, manifest.ranks, seat.rank, manifest.drivers)
+        self._copies: tuple[Copy, ...] = ()
 
     def set_up(self) -> None:
         traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
         if self.manifest.uses_mpi or self.seat.program.exports(ERROR):
             self.seat.program.set_globals({ERROR: 0})
+        if self.manifest.drivers:
+            addresses = [data.ctypes.data for data in self.seat.memory.values()]
+            ran = address(self._rows[self._stamps :]) if traced else 0
+            self._places.begin(
+                self.manifest.storages, addresses, seed=self.seat.device_seed, ran=ran
+            )
 
     def run(self) -> None:
         self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
+        if self.manifest.drivers:
+            self._copies = self._places.end()
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
+        if self.manifest.drivers and (why := self._places.failure):
+            return Failure(why)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -112,7 +129,7 @@ class StepSession:
         return ()
 
     def copies(self) -> tuple[Copy, ...]:
-        return ()
+        return self._copies
 
 
 @dataclass

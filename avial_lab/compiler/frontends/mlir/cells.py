@@ -18,6 +18,7 @@ from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_si
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
 from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
+from avial_lab.compiler.frontends.mlir.launch_limits import check_launches
 from avial_lab.compiler.frontends.mlir.launches import size_launches
 from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
 from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
@@ -84,6 +85,8 @@ def parse_cell(
                 _settle_plain(module, binding, scalars, function, to_memory, dynamic=dynamic)
             if "step" in text or _LONG_NUMBER.search(text):
                 _check_loops(module)
+            if "gpu.launch" in text:
+                check_launches(module.operation)
             if "mod" in text or "div" in text:
                 refuse_divisors(module)
             _verified(module, source)
