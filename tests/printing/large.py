@@ -61,7 +61,7 @@ from avial_lab.runtime.launch.progress import RankNow, RunState, TaskNow, TaskSt
 from avial_lab.runtime.native.ownership import Owned, Use
 from avial_lab.runtime.rank.outcome import Failure, Outcome
 from avial_lab.runtime.rank.output import Printed
-from avial_lab.trace import Event, EventKind, Move, Total, Trace
+from avial_lab.trace import Copy, Event, EventKind, Move, Total, Trace
 from tests.plot import by_hand
 
 CELL_TEXT = "the text of the cell"
@@ -117,6 +117,7 @@ def _of_runs() -> list[object]:
     event = Event(EventKind.SEND, NAME, 1, NAME, 0.1, 0.3, 1 << 60, 2, 3, NAME, 9)
     total = Total(1, NAME, EventKind.WAIT, MANY, 1.0, 1 << 60)
     move = Move(NAME, 0, 1, MANY, 1 << 60)
+    copy = Copy(NAME, NAME, NAME, MANY, 1 << 60)
     trace = Trace(64, (event,) * MANY, NAME, (move,) * MANY, totals=(total,) * MANY, note=NAME * 9)
     tasks = tuple(TaskNow(f"{NAME}{k}", TaskState.RUNNING, tuple(range(64))) for k in range(MANY))
     ranks = tuple(RankNow(k, NAME, 1, 2) for k in range(64))
@@ -126,6 +127,7 @@ def _of_runs() -> list[object]:
         event,
         total,
         move,
+        copy,
         trace,
         RunState(1.0, tasks, ranks, printed=printed),
         printed,
