@@ -153,6 +153,7 @@ def argument_parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
+    bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
     page_arguments(bench)
     worth_arguments(bench)
     race_arguments(bench)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from avial_lab.core.errors import ScheduleError
@@ -68,8 +68,8 @@ def _trace(schedule: Schedule, run: Ranks, times: Times) -> Trace:
                 events.append(Event(kind, str(step), rank, "", now, end))
             else:
                 told = message_step(step, schedule.transfers[step.transfer])
-                event = Event(kind, told.name, rank, "", now, end, told.nbytes, told.peer)
-                events.append(replace(event, message=told.number, what=told.what))
+                size, peer, number, what = told.nbytes, told.peer, told.number, told.what
+                events.append(Event(kind, told.name, rank, "", now, end, size, peer, number, what))
             now = end
     events.sort(key=lambda event: (event.start_s, event.end_s, event.rank))
     topology = schedule.topology
