@@ -15,11 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from avial_lab import ptensor as ptensor
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
     from avial_lab.machine.topology import Topology
     from avial_lab.notebook import load_ipython_extension
+    from avial_lab.planning.imports import load_graph
+    from avial_lab.planning.planned import plan
     from avial_lab.plot.run.film import Film
     from avial_lab.plot.run.roofline import Point, Roofline
     from avial_lab.program.compilation import Namespace, analyse, compile
@@ -46,8 +49,10 @@ _HOME = {
     "check": "lessons.exercise",
     "cluster": "program.session",
     "compile": "program.compilation",
+    "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
     "measure_ceilings": "machine.measure",
+    "plan": "planning.planned",
     "start_or_reference": "program.reference_run",
     "timed": "program.timing",
 }
@@ -67,14 +72,18 @@ __all__ = [
     "check",
     "cluster",
     "compile",
+    "load_graph",
     "load_ipython_extension",
     "measure_ceilings",
+    "plan",
     "start_or_reference",
     "timed",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "ptensor":
+        return import_module("avial_lab.ptensor")
     if name in _HOME:
         return getattr(import_module(f"avial_lab.{_HOME[name]}"), name)
     raise AttributeError(f"module 'avial_lab' has no attribute '{name}'")

@@ -201,6 +201,11 @@ class Order(enum.Enum):
     ANTI = "anti"  # it reads what the other overwrites
     OUTPUT = "output"  # both write it, and the last one counts
 
+    @property
+    def hazard(self) -> str:
+        """What it is called wherever a person reads it: `RAW`, `WAR`, `WAW`."""
+        return {Order.FLOW: "RAW", Order.ANTI: "WAR", Order.OUTPUT: "WAW"}[self]
+
 
 @dataclass(frozen=True)
 class Dependence:
@@ -226,7 +231,7 @@ class Dependence:
             f"{name} {by}" for name, by in zip(self.loops, self.distance, strict=True)
         )
         carried = f"carried by {self.carrier}" if self.carrier else "within an iteration"
-        return f"{self.order.value} {self.source} -> {self.target}, {carried} ({steps})"
+        return f"{self.order.hazard} {self.source} -> {self.target}, {carried} ({steps})"
 
     def __repr__(self) -> str:
         return brief(self, str(self))
@@ -276,14 +281,14 @@ class Nest:
 
 
 def nest_summary(nest: Nest) -> str:
-    """`dependences: t carries 5 flow, 5 anti and 2 output; within an iteration 5 flow`."""
+    """`dependences: t carries 5 RAW, 5 WAR and 2 WAW; within an iteration 5 RAW`."""
     carried: dict[str | None, Counter[Order]] = {}
     for each in nest.dependences:
         carried.setdefault(each.carrier, Counter())[each.order] += 1
     depth = {name: k for each in nest.dependences for k, name in enumerate(each.loops)}
     parts: list[str] = []
     for carrier, orders in sorted(carried.items(), key=lambda item: depth.get(item[0] or "", 99)):
-        number = [f"{orders[order]} {order.value}" for order in Order if orders[order]]
+        number = [f"{orders[order]} {order.hazard}" for order in Order if orders[order]]
         words = " and ".join([", ".join(number[:-1]), number[-1]] if len(number) > 1 else number)
         parts.append(f"{carrier} carries {words}" if carrier else f"within an iteration {words}")
     if not parts:
@@ -295,7 +300,7 @@ def dependence_table(nest: Nest) -> Table:
     """Every dependence with its accesses, lines, distance, and the loop that carries it."""
     rows = tuple(
         (
-            each.order.value + ("" if each.exact else ", perhaps"),
+            each.order.hazard + ("" if each.exact else ", perhaps"),
             each.source,
             str(each.source_line or ""),
             each.target,

@@ -17,8 +17,8 @@ import numpy as np
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import EVENT_PARTIAL, RunEvent
 from avial_lab.machine.devices import place_name
-from avial_lab.planning.message_steps import message_step
-from avial_lab.planning.schedule import RankProgram, Step, StepKind, Transfer
+from avial_lab.planning.message_steps import copy_words, message_step
+from avial_lab.planning.schedule import DeviceCopy, RankProgram, Step, StepKind, Transfer
 from avial_lab.trace import Event, EventKind
 
 Clock = Callable[[int, np.ndarray], np.ndarray]
@@ -67,27 +67,38 @@ class Row:
 class StepLog:
     """Reads what steps leave: int64 (2 * steps + 2, 2), seconds and nanoseconds. Of step k row 2k
     is its start and 2k + 1 where a copy and its message meet (0 for no copy); after the last step
-    its end.
+    its end. Where devices run tasks a row for each step follows: when its launch ran, in
+    nanoseconds (0: it has none).
     """
 
     programs: Sequence[RankProgram]
     transfers: Sequence[Transfer]
     devices: Mapping[str, str]
+    copies: Sequence[DeviceCopy] = ()
 
     def rows(self, logs: Mapping[int, np.ndarray], clock: Clock) -> Iterator[Row]:
-        for rank, log in logs.items():
+        for rank, whole in logs.items():
+            log = whole[: 2 * len(self.programs[rank]) + 2]
+            launches = whole[len(log) :]
             stamped = clock(rank, log[:, 0] * 10**9 + log[:, 1])
             there = np.flatnonzero(log[0::2].any(axis=1))
             starts = stamped[0::2][there].tolist()
             mids = np.where(log[1::2].any(axis=1), stamped[1::2], 0)[there].tolist()
             # The last mark is no step's: it is the end.
             for k, start, end, mid in zip(there.tolist(), starts, starts[1:], mids, strict=False):
+                if len(launches) and launches[k, 0]:
+                    start, end = clock(rank, launches[k]).tolist()
                 yield from self._step(rank, self.programs[rank][k], start, end, mid)
 
     def _step(self, rank: int, step: Step, start: int, end: int, mid: int) -> Iterator[Row]:
         kind = step.kind.event
         if step.kind is StepKind.RUN:
             yield Row(kind, step.task, rank, start, end, self.devices[step.task])
+            return
+        if step.kind is StepKind.COPY:
+            copied = self.copies[step.copy]
+            name, what = copy_words(copied, len(self.programs))
+            yield Row(kind, name, rank, start, end, "", copied.nbytes, None, None, what)
             return
         if step.transfer < 0:
             yield Row(kind, str(step), rank, start, end)

@@ -19,7 +19,15 @@ from avial_lab.core.buffers import Buffer, Number, Storage
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
 from avial_lab.machine.devices import CPU
-from avial_lab.planning.schedule import Piece, RankProgram, Schedule, Step, StepKind, Transfer
+from avial_lab.planning.schedule import (
+    DeviceCopy,
+    Piece,
+    RankProgram,
+    Schedule,
+    Step,
+    StepKind,
+    Transfer,
+)
 
 _STEPS = (
     "The number is a message's. send, post: begin to send it, to receive it; "
@@ -123,7 +131,8 @@ class Manifest(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownMessages(Manifest):
-    """Tasks alone: `programs[r]` are the steps of rank r, `transfers` every message.
+    """Tasks alone: `programs[r]` are the steps of rank r, `transfers` every message, `copies` all
+    that goes to devices and from them.
 
     The mark is the index of the step, which writes its start and end to the slot of that number.
     `devices[task]` is the device's name.
@@ -131,6 +140,7 @@ class KnownMessages(Manifest):
 
     programs: tuple[RankProgram, ...]
     transfers: tuple[Transfer, ...] = ()
+    copies: tuple[DeviceCopy, ...] = ()
 
     @staticmethod
     def of(schedule: Schedule) -> KnownMessages:
@@ -141,11 +151,13 @@ class KnownMessages(Manifest):
             storages=schedule.graph.storages,
             programs=schedule.programs,
             transfers=schedule.transfers,
+            copies=schedule.copies,
             inputs=schedule.inputs,
             results=schedule.results,
             devices={placed.task: placed.device for placed in schedule.placements},
             uses_mpi=len(schedule.programs) > 1,
             kinds=schedule.device_kinds,
+            drivers=schedule.drivers,
         )
 
     @property
@@ -154,7 +166,7 @@ class KnownMessages(Manifest):
 
     @property
     def log(self) -> StepLog:
-        return StepLog(self.programs, self.transfers, self.devices)
+        return StepLog(self.programs, self.transfers, self.devices, self.copies)
 
     @property
     def tasks(self) -> Iterable[tuple[str, int]]:

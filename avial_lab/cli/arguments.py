@@ -21,10 +21,12 @@ from avial_lab.cli.commands.jupyter import (
     remove_kernel_command,
 )
 from avial_lab.cli.commands.lower import lower_command
-from avial_lab.cli.commands.plan import plan_command
+from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
+from avial_lab.machine.presets import PRESET, PRESETS
+from avial_lab.planning.policies import Policy
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -92,12 +94,53 @@ def argument_parser() -> argparse.ArgumentParser:
 
     plan = commands.add_parser("plan", help="predict a run, and compare ways to place its tasks")
     plan.add_argument(
+        "program",
+        type=Path,
+        nargs="?",
+        metavar="PROG",
+        help="a program of tasks, or a task graph: WfFormat or a Chrome trace (.json), STG",
+    )
+    plan.add_argument(
+        "--topology",
+        default=f"{PRESET}laptop",
+        metavar="T",
+        help="a file (.yaml, or SimGrid's .xml) or one of "
+        f"{', '.join(PRESET + name for name in PRESETS)}",
+    )
+    plan.add_argument(
+        "--policy",
+        default=ALL,
+        choices=(ALL, *(each.value for each in Policy)),
+        help="by default all but exact",
+    )
+    plan.add_argument("--seed", type=_seed, default=0, help="of the policy search")
+    plan.add_argument(
+        "--budget", type=_seconds, metavar="S", help="how long search may take, in seconds"
+    )
+    plan.add_argument(
+        "--trace", type=Path, metavar="FILE.json", help="write the best plan's trace, for Perfetto"
+    )
+    plan.add_argument("--json", action="store_true", help="print the plans as JSON")
+    for flags in (("--in",), ("-D", "--define")):
+        plan.add_argument(
+            *flags,
+            action="append",
+            default=[],
+            dest="inputs" if flags == ("--in",) else "numbers",
+            metavar="NAME=VALUE",
+            help="as for run",
+        )
+    plan.add_argument(
         "--judge",
         type=Path,
         metavar="FILE.json",
         help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
     )
     plan.set_defaults(command=plan_command)
+
+    topology = commands.add_parser("topology", help="show a machine that runs are planned for")
+    topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
+    topology.set_defaults(command=topology_command)
 
     show = commands.add_parser(
         "demo", help="the introductory example, from text to a run on a cluster"
@@ -110,6 +153,7 @@ def argument_parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
     )
+    bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
     page_arguments(bench)
     worth_arguments(bench)
     race_arguments(bench)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from avial_lab.cli.arguments import argument_parser
 from avial_lab.core.errors import AvialError, RenamedWarning
+from avial_lab.core.files import disk_errors
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argument_parser().parse_args(arguments)
     options.given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), disk_errors():
             warnings.showwarning = _show_warning
             warnings.simplefilter("default", RenamedWarning)
             return options.command(options)

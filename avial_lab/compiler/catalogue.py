@@ -17,6 +17,22 @@ from avial_lab.compiler.pass_rows import Pipeline, Row, Size
 
 # -- from the text to tasks ------------------------------------------------------------------------
 
+ARRAYS = Pipeline(
+    "source",
+    "recorded arrays as loops on memory",
+    (
+        Row(
+            "lower-ptensor",
+            what="Lowers array operations to loops, fused before there is memory: chains of "
+            "elementwise operations, slices and casts with the reduction or assignment that "
+            "takes them.",
+            why="First: what follows knows loops on memory alone. It says that nothing is to be "
+            "contracted, since where a recording is cut must not change a bit.",
+            at="avial_lab.compiler.passes.ptensor.lower_ptensor:LowerPtensor",
+        ),
+    ),
+)
+
 EXACT = Pipeline(
     "source",
     "operations that MLIR's own rewrites have wrong, in words that those have right",
@@ -1296,9 +1312,9 @@ DEFINITIONS = Pipeline(
 )
 
 CATALOGUE: tuple[Pipeline, ...] = (
-    EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES, GROUP_PHASES,
-    TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE,
-    KERNELS, SEQUENTIAL, DEFINITIONS,
+    ARRAYS, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES,
+    GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT,
+    OUTLINE, KERNELS, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

@@ -5,12 +5,15 @@ Path -> a text file to write into, which takes its place when everything is in i
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from avial_lab.core.errors import AvialError
 
 
 @contextmanager
@@ -29,6 +32,56 @@ def written_whole(path: Path) -> Generator[IO[str]]:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def disk_error(error: OSError) -> AvialError | None:
+    """What a user is told of a disk that is full, or a folder for temporary files that cannot be
+    written; None for any other mistake with files, which is one of ours.
+    """
+    # tempfile's own, which has tried every folder that there is.
+    if isinstance(error, FileNotFoundError) and "No usable temporary" in str(error):
+        return AvialError(
+            "no folder for temporary files can be written",
+            hint="set TMPDIR to a folder that you may write to",
+        )
+    if error.errno in _FULL:
+        what = "has no room"
+    elif error.errno in _UNWRITABLE and _is_temporary(error.filename):
+        what = "cannot be written"
+    else:
+        return None
+    return AvialError(
+        f"the disk {what}: {error.filename or _temporary_folder()}",
+        hint="make room, or set TMPDIR (files of a run) or XDG_CACHE_HOME (compiled programs) to a "
+        "folder elsewhere",
+    )
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        return "the folder for temporary files"
+
+
+def _is_temporary(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(_temporary_folder())
+
+
+@contextmanager
+def disk_errors() -> Generator[None]:
+    """Within, and in functions that it decorates, a full or unwritable disk is an AvialError."""
+    try:
+        yield
+    except OSError as error:
+        told = disk_error(error)
+        if told is None:
+            raise
+        raise told from None
 
 
 def cache_folder() -> Path:

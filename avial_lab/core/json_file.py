@@ -12,8 +12,9 @@ from typing import Any, cast
 from avial_lab.core.errors import AvialError, CellSpan
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object that the file holds.
+def read_json(path: Path, *, lists: bool = False) -> dict[str, Any]:
+    """The object that the file holds; with `lists` a list is taken for one of `traceEvents`, which
+    Chrome's traces may be.
 
     Raises AvialError, with line and column where it is no JSON.
     """
@@ -30,6 +31,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise AvialError(f"{path} is not JSON: {error.msg}", span=span) from None
     except RecursionError:
         raise AvialError(f"{path} is nested too deep") from None
+    if lists and isinstance(found, list):
+        return {"traceEvents": found}
     if not isinstance(found, dict):
         raise AvialError(f"{path} holds {type(found).__name__}, not an object of JSON")
     return cast("dict[str, Any]", found)

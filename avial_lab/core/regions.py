@@ -188,11 +188,11 @@ def format_region(region: Region) -> str:
     return " ∪ ".join(map(str, region)) if region else "∅"
 
 
-def turns(low: int, high: int, step: int) -> int:
+def iterations(low: int, high: int, step: int) -> int:
     """How many numbers there are from `low` in steps to below `high`: `len(range(…))`, which takes
     no more than 63 bits of them.
 
-    >>> turns(0, 10, 3), turns(5, 5, 1), turns(-(2**63), 2**63 - 1, 1) == 2**64 - 1
+    >>> iterations(0, 10, 3), iterations(5, 5, 1), iterations(-(2**63), 2**63 - 1, 1) == 2**64 - 1
     (4, 0, True)
     """
     return max(0, -((low - high) // step))

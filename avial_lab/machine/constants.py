@@ -74,6 +74,9 @@ EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:
 16 to 64 KiB by version); a longer one waits until its receive is posted."""
 
+MOST_ETHERNET_BYTES_PER_S = 50e9
+"""A link that is sold as 400 Gbit/s. Where somebody writes more bytes, bits were probably meant."""
+
 # -- threads: what is done while they wake and meet, which takes two to five µs (libomp, awake) ----
 
 ADDITIONS_WORTH_THREADS = 200_000

@@ -7,9 +7,11 @@ core, one direction of a link) unless its name says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+import numpy as np
 
 from avial_lab.core.words import brief, count, format_bytes, format_seconds, listed
 from avial_lab.machine.constants import (
@@ -30,7 +32,7 @@ ASSUMED = "assumed"
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A GPU of a node; `link` is the one between it and the node's memory.
+    """A GPU of a node.
 
     flops_per_s: of fused multiply-adds on f64; on f32 twice that is taken for granted.
     """
@@ -40,7 +42,6 @@ class Accelerator:
     flops_per_s: float
     memory_bytes_per_s: float
     memory_bytes: int
-    link: str = ""
 
     def __repr__(self) -> str:
         memory = format_bytes(self.memory_bytes)
@@ -74,6 +75,11 @@ class Node:
             if nbytes <= room * cores:
                 return rate * cores
         return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+
+    @cached_property
+    def hardware(self) -> Node:
+        """The node without its name: those that are equal are as fast."""
+        return replace(self, name="")
 
     def in_memory(self, nbytes: float, cores: int) -> bool:
         """Whether so much is more than the caches of so many cores hold."""
@@ -116,8 +122,8 @@ class Platform:
     Between two nodes a message goes the way of `routes` where there is one for the pair (and the
     same way back, where there is none for the way back). Else each node has `uplinks`, from itself
     to ever larger groups: (group, link) from the nearest on; a message goes up to the first group
-    that both nodes are in, and down again. On a node it goes over the link that `inside` names for
-    it.
+    that both nodes are in, over the link that `crossings` has for that group, if any, and down
+    again. On a node it goes over the link that `inside` names for it.
 
         n0 ──a──┐ leaf0 ──x──┐           n0 → n3: a, x, y, d
         n1 ──b──┘            ├ spine
@@ -132,6 +138,7 @@ class Platform:
     uplinks: Mapping[str, tuple[tuple[str, str], ...]] = field(
         default_factory=dict[str, tuple[tuple[str, str], ...]]
     )
+    crossings: Mapping[str, str] = field(default_factory=dict[str, str])
     routes: Mapping[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict[tuple[str, str], tuple[str, ...]]
     )
@@ -143,6 +150,11 @@ class Platform:
     @cached_property
     def _links(self) -> dict[str, Link]:
         return {link.name: link for link in self.links}
+
+    @cached_property
+    def fastest_flops_per_s(self) -> float:
+        """Of a core of the fastest node."""
+        return max(node.core_flops_per_s for node in self.nodes)
 
     def node(self, name: str) -> Node:
         """The node of that name; the only one answers to any."""
@@ -171,8 +183,55 @@ class Platform:
             if group in depth:
                 up = tuple((link, False) for _, link in ups[: k + 1] if link)
                 down = downs[: depth[group] + 1]
-                return (*up, *((link, True) for _, link in reversed(down) if link))
+                across = ((self.crossings[group], False),) if group in self.crossings else ()
+                return (*up, *across, *((link, True) for _, link in reversed(down) if link))
         return None
+
+    def between(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Latency and bytes a second from node to node, of a message that is alone; (n, n) each.
+        Where there is no way the latency is infinite.
+        """
+        n = len(names)
+        latency, rate = np.full((n, n), np.inf), np.ones((n, n))
+        if not self.routes:
+            self._fill_by_groups(names, latency, rate)
+            pairs = [(k, k) for k in range(n)]
+        else:
+            pairs = [(a, b) for a in range(n) for b in range(n)]
+        for a, b in pairs:
+            hops = self.hops(names[a], names[b])
+            if hops is not None:
+                latency[a, b] = self.latency_s(hops)
+                rate[a, b] = self.bandwidth_bytes_per_s(hops)
+        return latency, rate
+
+    def _fill_by_groups(self, names: Sequence[str], latency: np.ndarray, rate: np.ndarray) -> None:
+        """From the largest groups to the smallest: what is nearer overwrites."""
+        ways = [self.uplinks.get(name, ()) for name in names]
+        number: dict[str, int] = {}
+        for level in reversed(range(max(map(len, ways), default=0))):
+            group = np.full(len(names), -1)
+            up_s, up_rate = np.zeros(len(names)), np.full(len(names), np.inf)
+            for k, way in enumerate(ways):
+                if level < len(way):
+                    group[k] = number.setdefault(way[level][0], len(number))
+                    hops = tuple((link, False) for _, link in way[: level + 1] if link)
+                    up_s[k], up_rate[k] = self.latency_s(hops), self.bandwidth_bytes_per_s(hops)
+            across_s, across_rate = self._across(
+                [way[level][0] if level < len(way) else "" for way in ways]
+            )
+            same = (group[:, None] == group[None, :]) & (group[:, None] >= 0)
+            latency[same] = (up_s[:, None] + up_s[None, :] + across_s[:, None])[same]
+            up_rate = np.minimum(up_rate, across_rate)
+            rate[same] = np.minimum(up_rate[:, None], up_rate[None, :])[same]
+
+    def _across(self, groups: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Latency and rate of what is crossed in each of these groups."""
+        links = [self._links.get(self.crossings.get(group, "")) for group in groups]
+        return (
+            np.array([0.0 if link is None else link.latency_s for link in links]),
+            np.array([np.inf if link is None else link.bandwidth_bytes_per_s for link in links]),
+        )
 
     def latency_s(self, hops: tuple[Hop, ...]) -> float:
         return sum(self._links[name].latency_s for name, _ in hops)

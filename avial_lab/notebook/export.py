@@ -16,9 +16,14 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert.exporters.html import HTMLExporter
+from nbconvert.filters import Highlight2HTML
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
 
 from avial_lab.core.errors import AvialError, BindError
+from avial_lab.core.words import escape
 from avial_lab.notebook.sanitized import POLICY, sanitized, tame
+from avial_lab.plot.page.lexers import MLIRLexer
 
 SOLUTION = "solution"
 """The tag of a cell that the reader is to write himself first."""
@@ -90,11 +95,32 @@ def page(notebook: nbformat.NotebookNode, *, solutions: bool, name: str = "noteb
     shown.metadata.pop("widgets", None)
     shown.metadata.title = _title(shown.cells) or name
     exporter: Any = HTMLExporter(
-        raw_template=_TEMPLATE, sanitize_html=True, **dict.fromkeys(_NOWHERE, "")
+        raw_template=_TEMPLATE,
+        sanitize_html=True,
+        filters={"highlight_code": _coloured},
+        **dict.fromkeys(_NOWHERE, ""),
     )
     exporter.register_filter("clean_html", sanitized)
     html, _ = exporter.from_notebook_node(shown)
     return html
+
+
+_MAGIC = re.compile(r"\s*%%avial(?!\S)[^\n]*\n?")
+_PYTHON = Highlight2HTML(pygments_lexer="ipython3")
+
+
+def _coloured(source: str, language: str | None = None, metadata: Any = None) -> str:  # noqa: ANN401
+    """A cell's text in the classes of nbconvert's page: that of `%%avial` as a program, all others
+    as Python.
+    """
+    magic = _MAGIC.match(source)
+    if magic is None:
+        return _PYTHON(source, language, metadata)
+    head, program = magic[0].rstrip("\n"), source[magic.end() :]
+    formatter: Any = HtmlFormatter(nowrap=True)
+    body = highlight(program, MLIRLexer(stripnl=False), formatter) if program else ""
+    first = f'<span class="nt">{escape(head)}</span>\n'
+    return f'<div class="highlight hl-avial"><pre><span></span>{first}{body}</pre></div>\n'
 
 
 def student_copy(notebook: nbformat.NotebookNode, *, solutions: bool = False) -> str:

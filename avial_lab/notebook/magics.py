@@ -136,6 +136,7 @@ class AvialMagics(Magics):
           %avial load                          the kernels there are
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
+                                               (--arrays: these alone)
           %avial doctor                        what is installed here, and whether it works
           %avial help                          this
           %avial cluster start [--cpu=N] [--gpu=N] [--profile=P] [--or-reference] [--background]
@@ -345,7 +346,8 @@ class AvialMagics(Magics):
             seed=options.seed,
         )
         self._shell.user_ns.update(kernel.arrays | kernel.scalars)
-        self._shell.set_next_input(f"%%avial --check\n{kernel.text}")
+        if not options.arrays:
+            self._shell.set_next_input(f"%%avial --check\n{kernel.text}")
         display(Note(kernel.note))
 
     def _cluster(self, options: argparse.Namespace) -> None:
@@ -500,6 +502,7 @@ def line_parser() -> MagicArgumentParser:
     load.add_argument("--element", metavar="TYPE")
     load.add_argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR")
     load.add_argument("--seed", type=int, default=0)
+    load.add_argument("--arrays", action="store_true", help="its arrays and numbers, no cell")
     cluster = commands.add_parser("cluster")
     cluster.add_argument("action", choices=("start", "status", "stop", "list", "connect"))
     cluster.add_argument("id", nargs="?", default="")

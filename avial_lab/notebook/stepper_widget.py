@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from avial_lab.notebook.display import View, show_view
 from avial_lab.plot import views
 
 if TYPE_CHECKING:
@@ -39,6 +40,16 @@ class StepperWidget(anywidget.AnyWidget):
     def versions(self) -> list[Program]:
         """The program, and what was made of it from an edited stage."""
         return self.stepping.versions
+
+    def _repr_mimebundle_(self, **kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """With what is shown where the widget cannot be: in a notebook that was saved, or is not
+        trusted.
+        """
+        shown: Any = super()._repr_mimebundle_(**kwargs)
+        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        bundle = show_view(View(self.versions[0], ("stages",), explored=False))
+        kept = {kind: bundle[kind] for kind in ("text/html", "text/plain")}
+        return {**data, **kept}, metadata
 
     def _receive(self, _: object, message: Mapping[str, Any], __: object) -> None:
         try:

@@ -98,8 +98,8 @@ class Costs:
         """Devices for which this is equal cost the same."""
         named = device.name in self._named
         cores = topology.cores_of_rank[device.rank]
-        gpu = _accelerator(device, topology)
-        return device.kind.name, device.node, cores, gpu, device.name if named else ""
+        gpu, hardware = _accelerator(device, topology), _node(device, topology).hardware
+        return device.kind.name, hardware, cores, gpu, device.name if named else ""
 
     @cached_property
     def _named(self) -> frozenset[str]:
@@ -109,7 +109,7 @@ class Costs:
 
     def _as_given(self, task: Task, device: Device, topology: Topology) -> Cost:
         node = _node(device, topology)
-        fastest = max(each.core_flops_per_s for each in topology.speeds.nodes)
+        fastest = topology.speeds.fastest_flops_per_s
         seconds = self.given[task.name] * fastest / node.core_flops_per_s
         slower = node.core_flops_per_s < fastest
         why = "given with the graph" + (", for the fastest node's cores" if slower else "")

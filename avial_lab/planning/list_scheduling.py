@@ -155,16 +155,11 @@ def _between(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     platform, devices = topology.speeds, topology.devices
     number: dict[str, int] = {}
     node = np.array([number.setdefault(device.node, len(number)) for device in devices])
-    latency, rate = np.zeros((len(number),) * 2), np.zeros((len(number),) * 2)
-    for source, a in number.items():
-        for dest, b in number.items():
-            hops = platform.hops(source, dest)
-            latency[a, b] = INFINITE if hops is None else platform.latency_s(hops)
-            rate[a, b] = 0.0 if hops is None else 1 / platform.bandwidth_bytes_per_s(hops)
+    latency, rate = platform.between(list(number))
     rank = np.array([device.rank for device in devices])
     apart = rank[:, None] != rank[None, :]
     pairs = np.ix_(node, node)
-    return np.where(apart, latency[pairs], 0.0), np.where(apart, rate[pairs], 0.0)
+    return np.where(apart, latency[pairs], 0.0), np.where(apart, 1 / rate[pairs], 0.0)
 
 
 class Evaluator:

@@ -7,6 +7,7 @@ TaskGraph, who runs what -> bytes by rank, and who holds too much.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -30,7 +31,12 @@ class HeldMemory:
 
     def after(self, task: Task) -> np.ndarray:
         """What each rank would hold with that task; (ranks,)."""
-        return np.array([self.nbytes[r] + self._new(task, r) for r in range(len(self.nbytes))])
+        found = np.array(self.nbytes) + self._new(task, {})
+        touched = {access.storage for access in task.accesses}
+        for rank, there in enumerate(self._there):
+            if not touched.isdisjoint(there):
+                found[rank] = self.nbytes[rank] + self._new(task, there)
+        return found
 
     def add(self, task: Task, rank: int) -> None:
         for access in task.accesses:
@@ -47,16 +53,17 @@ class HeldMemory:
             for name, there in self._there[rank].items()
         }
 
-    def _new(self, task: Task, rank: int) -> int:
-        """(Where two accesses of a task meet, what they share counts once.)"""
+    def _new(self, task: Task, there: Mapping[str, PieceMap[bool]]) -> int:
+        """Bytes of the task that are not there. (What two of its accesses share counts once.)"""
         seen: dict[str, PieceMap[bool]] = {}
         total = 0
         for access in task.accesses:
-            own = seen.setdefault(access.storage, PieceMap(self._dims[access.storage]))
-            there = self._map(rank, access.storage)
+            dims = self._dims[access.storage]
+            own = seen.setdefault(access.storage, PieceMap(dims))
+            held = there[access.storage] if access.storage in there else PieceMap[bool](dims)
             for box in access.region:
-                both = self._missing(there, box) - sum(
-                    self._missing(there, part) for part, _ in own.overlapping(box)
+                both = self._missing(held, box) - sum(
+                    self._missing(held, part) for part, _ in own.overlapping(box)
                 )
                 total += both * self._itemsize[access.storage]
                 own.remove(box)

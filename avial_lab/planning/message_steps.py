@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from avial_lab.planning.schedule import Step, StepKind, Transfer
+from avial_lab.machine.devices import place_name
+from avial_lab.planning.schedule import DeviceCopy, Step, StepKind, Transfer
 
 _WORDS = {
     StepKind.POST: ("ready to receive {what} from rank {peer}", False),
@@ -29,6 +30,13 @@ class MessageStep:
     peer: int
     nbytes: int
     number: int | None
+
+
+def copy_words(copy: DeviceCopy, ranks: int) -> tuple[str, str]:
+    """What a copy to a device or from one is called, and what is copied."""
+    what = f"{copy.storage}{copy.box}"
+    source, dest = (place_name(place, ranks) for place in (copy.source, copy.dest))
+    return f"copy {what} {source} → {dest}", what
 
 
 def message_step(step: Step, transfer: Transfer) -> MessageStep:

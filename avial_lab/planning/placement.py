@@ -8,6 +8,7 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.candidates import fitting_devices
 from avial_lab.planning.costs import Costs
+from avial_lab.planning.device_copies import with_copies
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Schedule, Sync
 from avial_lab.planning.steps import rank_programs
@@ -104,6 +105,8 @@ def _scheduled(
     """The schedule that follows from where every task runs, in the order of `placements`."""
     flow = derive_transfers(graph, placements)
     programs = rank_programs(graph, topology, placements, flow.transfers, sync)
+    results = tuple(flow.results())
+    programs, copies = with_copies(graph, topology, placements, programs, flow.transfers, results)
     return Schedule(
         graph=graph,
         topology=topology,
@@ -113,7 +116,8 @@ def _scheduled(
         transfers=tuple(flow.transfers),
         programs=programs,
         inputs=tuple(flow.inputs()),
-        results=tuple(flow.results()),
+        results=results,
+        copies=copies,
     )
 
 

@@ -15,11 +15,12 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes, listed
+from avial_lab.machine.devices import place_name
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary, graph_text
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.trace import EventKind, Move
+from avial_lab.trace import Copy, EventKind, Move
 
 
 class Sync(enum.Enum):
@@ -76,6 +77,30 @@ class Transfer:
         return brief(self, f"{self.index}: {what} {ranks}; {tasks}")
 
 
+ALL_TASKS = "all tasks"
+"""In place of a phase, of sums over a program of tasks."""
+
+
+@dataclass(frozen=True)
+class DeviceCopy:
+    """`box` of `storage` goes between two memories of one rank, `source` and `dest`: places, of
+    which the first are the ranks' own (`Topology.place_of`). `task` needs it; empty: a result.
+    """
+
+    index: int
+    storage: str
+    box: Box
+    source: int
+    dest: int
+    task: str
+    nbytes: int
+
+    def __repr__(self) -> str:
+        what = f"{self.storage}{self.box} ({format_bytes(self.nbytes)})"
+        why = f"for {self.task}" if self.task else "a result"
+        return brief(self, f"{self.index}: {what} place {self.source} → {self.dest}, {why}")
+
+
 Message = Transfer | Move
 """What goes from a rank to another: both say `source`, `dest`, `consumer`, `messages`, `nbytes`."""
 
@@ -87,6 +112,7 @@ class StepKind(enum.Enum):
     WAIT_RECEIVED = "received"  # wait until it has arrived
     WAIT_SENT = "sent"  # wait until its memory may be overwritten
     BARRIER = "barrier"  # wait for every rank
+    COPY = "copy"  # to a device or from one: `copy`
 
     @property
     def event(self) -> EventKind:
@@ -101,13 +127,14 @@ _EVENT_OF = {
     StepKind.WAIT_RECEIVED: EventKind.WAIT,
     StepKind.WAIT_SENT: EventKind.WAIT,
     StepKind.BARRIER: EventKind.BARRIER,
+    StepKind.COPY: EventKind.COPY,
 }
 
 
 @dataclass(frozen=True)
 class Step:
     """An event of a rank before it has a time: `task` for RUN, `transfer` for the four message
-    steps.
+    steps, `copy` for COPY.
 
     `transfer` indexes the messages of the program: `Schedule.transfers` where they are known when
     it is compiled, `Schedule.moves` where the ownership runtime derives them. There a step is
@@ -118,8 +145,11 @@ class Step:
     task: str = ""
     transfer: int = -1
     times: int = 1
+    copy: int = -1
 
     def __str__(self) -> str:
+        if self.kind is StepKind.COPY:
+            return f"{self.kind.value} {self.copy}"
         return (
             f"{self.kind.value} {self.task or self.transfer}"
             if self.kind is not StepKind.BARRIER
@@ -173,7 +203,8 @@ class Schedule:
     Where all messages are known when the program is compiled they are `transfers`, and
     `programs[r]` is what rank r does; a rank without work has an empty one. Where the ownership
     runtime derives them as it runs they are foreseen as `moves`, sums over a run of `phases`. Of
-    either, `sent` is what goes from rank to rank, and `program` what a rank does.
+    either, `sent` is what goes from rank to rank, and `program` what a rank does. `copies` are what
+    ranks then copy to their devices and from them.
     """
 
     graph: TaskGraph
@@ -187,6 +218,7 @@ class Schedule:
     results: tuple[Piece, ...]
     moves: tuple[Move, ...] = ()
     phases: tuple[PhaseRun, ...] = ()
+    copies: tuple[DeviceCopy, ...] = ()
 
     def program(self, rank: int) -> RankProgram:
         """What that rank does, event by event.
@@ -212,6 +244,24 @@ class Schedule:
     def sent(self) -> tuple[Message, ...]:
         """All that goes from a rank to another."""
         return (*self.transfers, *self.moves)
+
+    @property
+    def drivers(self) -> tuple[int, ...]:
+        """Which ranks drive each device with memory of its own; none where no task is on any."""
+        topology = self.topology
+        on = (topology.place_of(placed.device) for placed in self.placements)
+        return topology.drivers if any(place >= topology.ranks for place in on) else ()
+
+    @property
+    def copied(self) -> tuple[Copy, ...]:
+        """The sums of `copies`, memory by memory."""
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for each in self.copies:
+            ends = (each.source, each.dest)
+            source, dest = (place_name(place, self.topology.ranks) for place in ends)
+            number, nbytes = sums.get((source, dest), (0, 0))
+            sums[source, dest] = number + 1, nbytes + each.nbytes
+        return tuple(Copy(ALL_TASKS, *ends, *amounts) for ends, amounts in sums.items())
 
     @cached_property
     def bytes_moved(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from avial_lab.core.piece_map import PieceMap
 from avial_lab.core.regions import Region
@@ -36,8 +37,9 @@ def rank_programs(
         if k + 1 == len(placements) or placements[k + 1].level != placement.level
     ]
     barriers = level_ends if sync is Sync.LEVELS and topology.ranks > 1 else []
+    dims = {storage.name: len(storage.shape) for storage in graph.storages}
     programs: list[_RankProgram] = [
-        _RankProgram(graph, rank, position) for rank in range(topology.ranks)
+        _RankProgram(graph, rank, position, dims) for rank in range(topology.ranks)
     ]
     incoming: dict[str, list[Transfer]] = {}
     outgoing: dict[str, list[Transfer]] = {}
@@ -54,6 +56,21 @@ def rank_programs(
     return tuple(program.finish() for program in programs)
 
 
+_T = TypeVar("_T")
+
+
+class _Maps(dict[str, PieceMap[_T]]):
+    """A map for each storage, made when it is first asked for: most ranks touch few of them."""
+
+    def __init__(self, dims: Mapping[str, int]) -> None:
+        super().__init__()
+        self._dims = dims
+
+    def __missing__(self, storage: str) -> PieceMap[_T]:
+        made = self[storage] = PieceMap[_T](self._dims[storage])
+        return made
+
+
 class _RankProgram:
     """Builds one rank's steps; each is keyed by the position it belongs to, so that receives can be
     posted early.
@@ -63,18 +80,16 @@ class _RankProgram:
     # posted after it.
     _BEFORE, _RECEIVED, _RUN, _SEND, _POST, _BARRIER = range(6)
 
-    def __init__(self, graph: TaskGraph, rank: int, position: Mapping[str, int]) -> None:
+    def __init__(
+        self, graph: TaskGraph, rank: int, position: Mapping[str, int], dims: Mapping[str, int]
+    ) -> None:
         self._graph = graph
         self._rank = rank
         self._position = position
         self._steps: list[tuple[int, int, int, Step]] = []
         # Where each element was last touched by this rank's tasks and messages: position.
-        self._touched: dict[str, PieceMap[int]] = {
-            s.name: PieceMap(len(s.shape)) for s in graph.storages
-        }
-        self._sending: dict[str, PieceMap[Transfer]] = {
-            s.name: PieceMap(len(s.shape)) for s in graph.storages
-        }
+        self._touched: dict[str, PieceMap[int]] = _Maps(dims)
+        self._sending: dict[str, PieceMap[Transfer]] = _Maps(dims)
         self._unsent: dict[int, Transfer] = {}
         self._sent_at: dict[int, int] = {}
 

@@ -79,7 +79,8 @@ def framed(
     inner = max(width, SMALLEST_WIDTH, min(needed, 900.0))
     wrapped = [line for note in notes for line in wrap(note, inner, 12)]
     legend_shapes, legend_rows = _legend(legend, inner)
-    top = svg.MARGIN + HEADER
+    told = wrap(summary, inner, 12)
+    top = svg.MARGIN + HEADER + 17 * (len(told) - 1)
     under = top + height + 14
     legend_top = under + (18 * len(wrapped) + 8 if wrapped else 0)
     total = legend_top + legend_rows * LEGEND_ROW + svg.MARGIN - (8 if legend_rows else 0)
@@ -92,8 +93,9 @@ def framed(
             size=17,
             bold=True,
         ),
-        svg.text(
-            svg.MARGIN, svg.MARGIN + 37, svg.shorten(summary, inner, 12), size=12, fill=svg.QUIET
+        *(
+            svg.text(svg.MARGIN, svg.MARGIN + 37 + 17 * k, words, size=12, fill=svg.QUIET)
+            for k, words in enumerate(told)
         ),
         svg.moved(body, left, top),
         *(

@@ -6,6 +6,8 @@ vision.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from avial_lab.machine.devices import KINDS, Look
 from avial_lab.machine.topology import Device, Target
 from avial_lab.plot import svg
@@ -20,6 +22,14 @@ GREY = "#6b7280"
 
 RANKS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, "#8a7f00", GREY)
 """Of ranks 0 to 7, then from the start again: a number beside them always names the rank."""
+
+TASKS = (
+    *(BLUE, VERMILION, "#7a4fb5", "#8a7f00", PURPLE, "#00798c", "#9c1c4b", "#5c6b1f"),
+    *("#3d5a98", "#b5651d"),
+)
+"""Of tasks in the order of the program, then from the start again: none is a message's or a
+copy's. Names, rows and tables say the same.
+"""
 
 MESSAGE = GREEN
 """Everything that moves between ranks: edges, arrows, sends."""
@@ -94,6 +104,16 @@ def look_of(place: Device | Target) -> Look:
 def rank_colour(rank: int) -> str:
     """The colour of a rank, which is never the only sign of it."""
     return RANKS[rank % len(RANKS)]
+
+
+def task_colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each task, neighbours in the program's order apart.
+
+    >>> task_colours(["a", "b", "a"]) == {"a": TASKS[0], "b": TASKS[1]}
+    True
+    """
+    distinct = dict.fromkeys(names)
+    return {name: TASKS[k % len(TASKS)] for k, name in enumerate(distinct)}
 
 
 def tinted(colour: str, amount: float) -> str:

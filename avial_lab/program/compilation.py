@@ -14,13 +14,16 @@ from avial_lab.compiler.frontends.notation.header import (
     program_names,
 )
 from avial_lab.compiler.options import CompileOptions, Keywords, takes_options
-from avial_lab.compiler.requests import Analyse, Analysis, Build, Built, Scalar, Source
+from avial_lab.compiler.requests import Analyse, Analysis, Build, Built, Scalar, Source, Weigh
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
+from avial_lab.core.files import disk_errors
 from avial_lab.core.words import brief, count, shortened
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import Costs
+from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.program import Program
@@ -106,7 +109,8 @@ def compile(
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:
         question = with_choice(question, choice)
-    built = build(question, timeout, progress)
+    with disk_errors():
+        built = build(question, timeout, progress)
     arrays = bound | _result_arrays(source, bound, built)
     return Program(name, arrays, question, built, choice=choice)
 
@@ -122,6 +126,21 @@ def analyse(
     """The tasks of `text` and their dependencies, without placing or building anything."""
     source, _ = _source(text, cell, arrays, scalars or {}, function)
     return shared_compiler().ask(Analyse(source))
+
+
+def planned_graph(
+    text: str,
+    *,
+    arrays: Mapping[str, object] | None = None,
+    scalars: Mapping[str, Scalar] | None = None,
+    cell: str = "<program>",
+    name: str = "program",
+) -> Workflow:
+    """The tasks of a program of tasks, and what they cost by the roofline, for `avial_lab.plan`."""
+    source, _ = _source(text, cell, arrays, scalars or {}, None)
+    graph = shared_compiler().ask(Analyse(source)).graph
+    demands = shared_compiler().ask(Weigh(source)).demands
+    return Workflow(name, graph, Costs(demands))
 
 
 # From what the caller gives to a question ---------------------------------------------------------

@@ -49,7 +49,7 @@ from avial_lab.core.errors import (
     OptionError,
     RunError,
 )
-from avial_lab.core.files import written_whole
+from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
@@ -379,6 +379,7 @@ class Program:
         """What each part of the compilation took."""
         return self.built.seconds
 
+    @disk_errors()
     def run(
         self,
         cluster: Cluster | OneProcess | None = None,
@@ -485,6 +486,7 @@ class Program:
         self.trace = Trace(0, (), place.label + unchecked)
         return self.trace
 
+    @disk_errors()
     def reference(self, *, timeout: float | None = None) -> Referenced:
         """What the program computes in program order in one process, on copies of the arrays as
         they are now.

@@ -124,6 +124,14 @@ def event_table(trace: Trace, schedule: Schedule | None = None, *, most: int = R
     return Table(title, head, rows, numbers, left_out(len(listed), "event", most))
 
 
+def task_names(trace: Trace, schedule: Schedule | None) -> list[str]:
+    """In the program's order; without a schedule in that of their first starts."""
+    events = sorted(trace.events, key=lambda event: event.start_s)
+    ran = dict.fromkeys(event.name for event in events if event.kind is EventKind.TASK)
+    known = [] if schedule is None else [task.name for task in schedule.graph.tasks]
+    return [*(name for name in known if name in ran), *(name for name in ran if name not in known)]
+
+
 def rank_table(trace: Trace, schedule: Schedule | None = None, *, most: int = ROW_LIMIT) -> Table:
     """What each rank's time went into; a wait is not work."""
     found = shares(trace)

@@ -311,8 +311,9 @@ def test_the_empty_graph_and_what_is_pressed_too_early(bare_page: BarePage) -> N
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x>', "a&b", "__proto__"])
 def test_names_stay_text(bare_page: BarePage, name: str) -> None:
-    tasks = (task(name, CPU, "a", "b"), task("next", CPU, "b", "c"))
-    graph = TaskGraph(tasks, (edge(name, "next", "b"),), *buffers("abc"))
+    others = (task(f"next{k}", CPU, "b", "c") for k in range(3))  # of four there is a toolbar
+    tasks = (task(name, CPU, "a", "b"), *others)
+    graph = TaskGraph(tasks, (edge(name, "next0", "b"),), *buffers("abc"))
     page = opened(bare_page, placed(graph))
     expect(page.locator("#host img, #host script")).to_have_count(0)
     page.get_by_role("searchbox").fill(name)

@@ -133,7 +133,7 @@ def test_stepping_by_keyboard(bare_page: Bare) -> None:
 def test_the_list_folds_what_changed_nothing(bare_page: Bare) -> None:
     page = bare_page("stepper", recorded())
     nav = page.get_by_role("navigation")
-    nav.get_by_text("3 passes, 2 changed it").click()
+    nav.get_by_text("3 passes, 2 changed").click()
     expect(nav.get_by_role("button", name="rename")).to_contain_text("+1−1")
     expect(nav.get_by_role("button", name="cse")).to_have_count(0)
     nav.get_by_text("1 unchanged").click()

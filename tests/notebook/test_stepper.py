@@ -133,6 +133,18 @@ def test_the_widget_needs_nothing_from_outside(program: Program) -> None:
         assert word not in code
 
 
+def test_where_the_widget_cannot_be_its_stages_are(program: Program) -> None:
+    """Saved, or not trusted: not an object's address."""
+    widget: Any = Stepping(program).widget()
+    data, _ = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "<details><summary>the 2 stages as saved" in data["text/html"]
+    assert "avial.schedule" in data["text/html"]
+    assert "0x" not in data["text/plain"]
+    assert "StepperWidget" not in data["text/plain"]
+    assert "for the GPU" in data["text/plain"]
+
+
 def test_a_terminal_gets_text(page: Page) -> None:
     magics(page).programs["deck"] = recorded_program()
     assert page.run("%avial step") is None

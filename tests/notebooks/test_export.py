@@ -168,3 +168,16 @@ def test_mistakes_are_told(
     assert "is not a notebook" in capsys.readouterr().err
     assert main(["export", str(path), "-o", str(tmp_path / "none" / "page.html")]) == 1
     assert "there is no folder" in capsys.readouterr().err
+
+
+def test_cells_of_programs_are_coloured_as_programs() -> None:
+    cells = [
+        nbformat.v4.new_code_cell("%%avial -o <b>\n%x = arith.addi %y, %z // <i>"),
+        nbformat.v4.new_code_cell("x = 1  # %%avial"),
+    ]
+    html = export.page(nbformat.v4.new_notebook(cells=cells), solutions=False)
+    assert html.count("hl-avial") == 1
+    assert '<span class="nt">%%avial -o &lt;b&gt;</span>' in html
+    assert '<span class="nf">arith.addi</span>' in html
+    assert '<span class="c1">// &lt;i&gt;</span>' in html
+    assert '<span class="c1"># %%avial</span>' in html

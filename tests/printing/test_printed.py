@@ -242,7 +242,7 @@ def test_loops() -> None:
         "<Explanation of tasks, each on the device its target asks for>"
     )
     assert repr(by_hand.heat_nest()) == snapshot(
-        "<Nest loop1: dependences: t carries 1 flow and 1 output; within an iteration 1 flow>"
+        "<Nest loop1: dependences: t carries 1 RAW and 1 WAW; within an iteration 1 RAW>"
     )
 
 

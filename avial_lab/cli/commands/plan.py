@@ -1,16 +1,120 @@
-"""`avial-lab plan`: a run before it happens."""
+"""`avial-lab plan` and `avial-lab topology`: a run before it happens, and on what."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
-from avial_lab.core.errors import BindError
+from avial_lab import plot
+from avial_lab.benchmarks.kernel_suite import is_kernel
+from avial_lab.cli.question import check_folders, read_text, writing_to
+from avial_lab.compiler.frontends.notation.header import holds_schedule
+from avial_lab.core.errors import AvialError, BindError
+from avial_lab.machine.presets import PRESET, PRESETS
+from avial_lab.machine.topologies import topology_called
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.imports import load_graph
+from avial_lab.planning.imports.workflow import Workflow
+from avial_lab.planning.planned import PlannedSchedule, plan, policy_table
+from avial_lab.planning.policies import Policy
 from avial_lab.planning.simulator.judge import judge
+from avial_lab.program import compilation
+from avial_lab.program.inputs import parse_inputs, parse_numbers
+
+ALL = "all"
+"""Every policy but the exact one, which is for few tasks and needs OR-tools."""
 
 
 def plan_command(options: argparse.Namespace) -> int:
-    if options.judge is None:
-        raise BindError("nothing to plan", hint="give --judge FILE.json")
-    verdict = judge(options.judge)
-    print(verdict)
-    return 0 if verdict.good else 1
+    if options.judge is not None:
+        verdict = judge(options.judge)
+        print(verdict)
+        return 0 if verdict.good else 1
+    if options.program is None:
+        raise BindError("nothing to plan", hint="give a program, a workflow, or --judge FILE.json")
+    check_folders(options.trace)
+    workflow, topology = _graph(options), topology_called(options.topology)
+    chosen = (
+        [policy for policy in Policy if policy is not Policy.EXACT]
+        if options.policy == ALL
+        else [Policy(options.policy)]
+    )
+    found = [_planned(options, workflow, topology, policy) for policy in chosen]
+    plans = [each for each in found if isinstance(each, PlannedSchedule)]
+    if not plans:
+        raise next(each[1] for each in found if isinstance(each, tuple))
+    best = min(plans, key=lambda each: each.makespan_s)
+    if options.trace is not None:
+        with writing_to(options.trace):
+            best.simulate().save(options.trace)
+    if options.json:
+        print(json.dumps([_facts(each) for each in plans], indent=2))
+        return 0
+    title = f"{workflow.name} on {topology.speeds} ({topology.ranks:,} ranks), simulated"
+    print(policy_table(found, title))
+    if len(plans) == 1:
+        print(plot.trace_text(best.simulate(), best, most=20))
+    return 0
+
+
+def _planned(
+    options: argparse.Namespace, workflow: Workflow, topology: Topology, policy: Policy
+) -> PlannedSchedule | tuple[Policy, AvialError]:
+    """What a policy finds, or why it does not."""
+    try:
+        return plan(workflow, topology, policy=policy, seed=options.seed, budget_s=options.budget)
+    except AvialError as error:
+        return policy, error
+
+
+def _graph(options: argparse.Namespace) -> Workflow:
+    """Somebody's task graph, or that of a program of tasks; a program needs the compiler."""
+    path = options.program
+    if is_kernel(path):
+        raise BindError(
+            f"{path} is a program of loops, and those are not simulated yet",
+            hint="plan a program of tasks (avial.schedule) or a workflow",
+        )
+    if path.suffix in (".json", ".stg"):
+        return load_graph(path)
+    text = read_text(path)
+    if not holds_schedule(text):
+        if text.lstrip()[:1].isdigit():
+            return load_graph(path)
+        raise BindError(
+            f"{path} holds no avial.schedule, and programs of loops are not simulated yet",
+            hint="plan a program of tasks (avial.schedule) or a workflow (.json, .stg)",
+        )
+    arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+    scalars |= parse_numbers(options.numbers)
+    return compilation.planned_graph(
+        text, arrays=arrays or None, scalars=scalars, cell=str(path), name=path.name
+    )
+
+
+def _facts(planned: PlannedSchedule) -> dict[str, Any]:
+    return {
+        "policy": planned.policy.value,
+        "makespan_s": planned.makespan_s,
+        "busy": planned.busy,
+        "bytes_moved": planned.bytes_moved,
+        "fullest_rank_bytes": planned.held_bytes,
+        "planning_s": planned.planning_s,
+        "placements": [
+            {"task": p.task, "device": p.device, "rank": p.rank, "reason": p.reason}
+            for p in planned.placements
+        ],
+    }
+
+
+def topology_command(options: argparse.Namespace) -> int:
+    """What is known of a machine."""
+    if options.name is None:
+        print("presets: " + ", ".join(PRESET + name for name in PRESETS))
+        print(Topology.local(1).speeds)
+        return 0
+    topology = topology_called(options.name)
+    print(topology)
+    print(topology.speeds)
+    return 0

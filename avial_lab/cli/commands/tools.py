@@ -25,6 +25,15 @@ def doctor_command(options: argparse.Namespace) -> int:
 
 
 def bench_command(options: argparse.Namespace) -> int:
+    if options.plan:
+        if options.kernels:
+            raise BindError(
+                f"bench --plan measures the planner, not {options.kernels[0]}",
+                hint="leave one out",
+            )
+        from avial_lab.benchmarks.plan_bench import bench_plan
+
+        return bench_plan()
     if options.page:
         return page_command(options)
     if options.passes:

@@ -32,7 +32,7 @@ def _needs_threads(llvm_ir: str) -> bool:
 
 
 def _needs_devices(llvm_ir: str) -> bool:
-    return "@avial_launch" in llvm_ir
+    return "@avial_launch" in llvm_ir or "@avial_step_copy" in llvm_ir
 
 
 _IN_C = {

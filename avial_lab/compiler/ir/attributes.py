@@ -34,6 +34,11 @@ HALO = "avial.halo"
 PLACES = "avial.places"
 """On a phase that runs on devices: the numbers of their memories."""
 
+COPIES = "avial.copies"
+"""On a function of tasks: for each copy to or from a device both places, the number of the array,
+and the box.
+"""
+
 LAUNCH = "avial.launch"
 """On a call that a device is to make: of each operand the number of the array, -1 for a number."""
 
@@ -92,4 +97,9 @@ IFS = ("scf.if", "affine.if")
 UPDATES = "avial.updates"
 """On a sum in a program on tensors: the number of that operand which is the element that it is
 stored to. Two ways to memory (a run's, in place, and the reference's copies) tell it no more.
+"""
+
+CONTRACTED = "avial.contracted"
+"""On a module whose products are contracted, or may not be. What passes bring side by side later
+stays apart.
 """

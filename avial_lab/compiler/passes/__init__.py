@@ -27,6 +27,7 @@ By folder:
         vectors/       loops in vectors
         versions/      loops in several versions, chosen when they run
     placement/         who takes part, and what is one phase
+    ptensor/           recorded arrays as loops on memory
     tasks/             a plain function as tasks
 
 Besides passes there is in some what those of the folder are written with: control_level,

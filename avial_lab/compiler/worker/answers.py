@@ -54,6 +54,7 @@ from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
 from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.errors import AvialError, InternalError
+from avial_lab.core.files import disk_error
 
 
 def answer(question: Question) -> Answer | AvialError:
@@ -65,9 +66,15 @@ def answer(question: Question) -> Answer | AvialError:
         return error
     except MemoryError:
         raise
+    except OSError as error:
+        return disk_error(error) or _fault(error)
     except Exception as error:  # whatever else is a fault of ours, told with its traceback
-        trace = "".join(traceback.format_exception(error))
-        return InternalError(f"{type(error).__name__}: {error}\n{trace}")
+        return _fault(error)
+
+
+def _fault(error: Exception) -> InternalError:
+    trace = "".join(traceback.format_exception(error))
+    return InternalError(f"{type(error).__name__}: {error}\n{trace}")
 
 
 def _analyse(question: Analyse) -> Analysis:

@@ -22,7 +22,7 @@ from avial_lab.compiler.analysis.accesses.program import read_groups, read_progr
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
 from avial_lab.compiler.analysis.costs.demand import demands_in
 from avial_lab.compiler.backends.llvm import binary_of
-from avial_lab.compiler.catalogue import WHOLE
+from avial_lab.compiler.catalogue import ARRAYS, WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
@@ -47,6 +47,7 @@ from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
+from avial_lab.compiler.passes.ptensor.lower_ptensor import has_ptensor
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
@@ -97,8 +98,15 @@ def parse(
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
-        to_memory=to_memory,
+        to_memory=lambda module: _arrays_to_loops(module, to_memory),
     )
+
+
+def _arrays_to_loops(module: ir.Module, to_memory: ToMemory) -> bool:
+    """Arrays of both kinds: ptensor's by its own pass, then MLIR's tensors."""
+    if has_ptensor(module):
+        run_passes(module.operation, ARRAYS.passes())
+    return to_memory(module)
 
 
 def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
@@ -161,6 +169,9 @@ def build_program(question: Build) -> Built:
 
 
 def _contracts(question: Build) -> bool:
+    """Not those of recorded arrays: lower-ptensor says so of the module."""
+    if "ptensor." in question.source.text:
+        return False
     return ContractFma() in settled(strict=question.options.strict)
 
 

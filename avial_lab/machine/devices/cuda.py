@@ -12,6 +12,19 @@ from avial_lab.machine.devices.kind import Backend, DeviceKind, Look
 DEFAULT_CHIP = "sm_80"
 """What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
+MOST_THREADS = 1024
+MOST_THREADS_OF = (1024, 1024, 64)
+"""Of a block, and in each of its dimensions, on every GPU since 2010 (compute capability 2.0)."""
+
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+"""Of a grid, in each of its dimensions."""
+
+_SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99, 90: 227,
+               100: 227, 103: 227, 110: 227, 120: 99, 121: 99}  # fmt: skip
+"""By compute capability, of a block that asks for all it can have (CUDA C++ Programming Guide,
+technical specifications).
+"""
+
 _TARGET_LINE = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 
 
@@ -47,6 +60,16 @@ def capability(arch: str) -> int:
     """
     digits = re.match(r"sm_(\d+)", arch)
     return int(digits[1]) if digits else 0
+
+
+def most_shared_bytes(arch: str) -> int:
+    """That a block can have where that architecture is asked for; where it names none, or one that
+    is not known, as much as any GPU has.
+
+    >>> most_shared_bytes("sm_86"), most_shared_bytes("gpu")
+    (101376, 232448)
+    """
+    return _SHARED_KIB.get(capability(arch), max(_SHARED_KIB.values())) * 1024
 
 
 def _claims(arch: str) -> bool:

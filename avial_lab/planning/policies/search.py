@@ -98,7 +98,7 @@ def improved(
     now = _Tour(first.order.copy(), first.device.copy())
     length = best_length = evaluator.makespan_s(now.order, now.device)
     best = _Tour(now.order.copy(), now.device.copy())
-    tasks = rng.integers(0, problem.tasks, moves).tolist()
+    tasks: list[int] = rng.integers(0, problem.tasks, moves).tolist()
     dice = rng.random((moves, 2)).tolist()
     ends = time.monotonic() + budget_s
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from avial_lab.core.errors import ScheduleError
@@ -20,7 +20,7 @@ from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Cost, Costs
-from avial_lab.planning.message_steps import message_step
+from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import Schedule, Step, StepKind, Transfer
 from avial_lab.planning.simulator.activities import Activities, ActivityList, Times, simulate
 from avial_lab.trace import Event, Trace
@@ -59,12 +59,17 @@ def _trace(schedule: Schedule, run: Ranks, times: Times) -> Trace:
             if step.kind is StepKind.RUN:
                 device = placed[step.task].device
                 events.append(Event(kind, step.task, rank, device, now, end))
+            elif step.kind is StepKind.COPY:
+                copied = schedule.copies[step.copy]
+                name, what = copy_words(copied, schedule.topology.ranks)
+                event = Event(kind, name, rank, "", now, end, copied.nbytes, what=what)
+                events.append(event)
             elif step.kind is StepKind.BARRIER:
                 events.append(Event(kind, str(step), rank, "", now, end))
             else:
                 told = message_step(step, schedule.transfers[step.transfer])
-                event = Event(kind, told.name, rank, "", now, end, told.nbytes, told.peer)
-                events.append(replace(event, message=told.number, what=told.what))
+                size, peer, number, what = told.nbytes, told.peer, told.number, told.what
+                events.append(Event(kind, told.name, rank, "", now, end, size, peer, number, what))
             now = end
     events.sort(key=lambda event: (event.start_s, event.end_s, event.rank))
     topology = schedule.topology
@@ -216,6 +221,10 @@ class Ranks:
             self._barriers[k] = self._draft(_Draft(0.0, latency_s=rounds * latency_s))
         return self._barriers[k]
 
+    def _copy(self, _rank: int, _step: Step, _seconds: dict[str, Cost]) -> int:
+        """To a device or from one: begun, in no time that is known yet."""
+        return self._draft(_Draft(0.0, latency_s=MESSAGE_STEP_S))
+
     _ADDED: ClassVar[dict[StepKind, Callable[[Ranks, int, Step, dict[str, Cost]], int]]] = {
         StepKind.RUN: _run,
         StepKind.POST: _post,
@@ -223,6 +232,7 @@ class Ranks:
         StepKind.WAIT_RECEIVED: _wait,
         StepKind.WAIT_SENT: _wait,
         StepKind.BARRIER: _barrier,
+        StepKind.COPY: _copy,
     }
 
     def connect(self, transfers: tuple[Transfer, ...]) -> None:

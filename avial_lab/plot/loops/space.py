@@ -30,9 +30,9 @@ DASHES = {Order.FLOW: "", Order.ANTI: "6 3", Order.OUTPUT: "1.5 3"}
 """The order of an arrow, shown by its line style."""
 
 _MEANING = {
-    Order.FLOW: "flow (RAW): it writes what the other reads",
-    Order.ANTI: "anti (WAR): it reads what the other overwrites",
-    Order.OUTPUT: "output (WAW): both write it",
+    Order.FLOW: "RAW: it writes what the other reads",
+    Order.ANTI: "WAR: it reads what the other overwrites",
+    Order.OUTPUT: "WAW: both write it",
 }
 Point = tuple[float, float]
 
@@ -186,7 +186,7 @@ def _strong(plan: _Plan, nest: Nest, order: Order, before: Cell, after: Cell) ->
     hard = (before, after) in nest.forbidding
     colour, width = (VERMILION, 2.4) if hard else (BLUE, 1.7)
     curve = _curve(plan.at(before), plan.at(after))
-    words = f"{_cell_words(nest, after)} needs {_cell_words(nest, before)} ({order.value})"
+    words = f"{_cell_words(nest, after)} needs {_cell_words(nest, before)} ({order.hazard})"
     arrow = svg.arrow(curve, stroke=colour, width=width, dash=DASHES[order])
     return svg.group(arrow, title=words, label="need")
 
@@ -230,7 +230,7 @@ def _legend(
         items.append(LegendItem(mark, f"thin: within one {outer}"))
     if faint:
         mark = svg.line(0, 7, 26, 7, stroke=FAINT, width=1.1)
-        items.append(LegendItem(mark, "flow to other iterations"))
+        items.append(LegendItem(mark, "RAW to other iterations"))
     return items
 
 

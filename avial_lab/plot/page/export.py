@@ -16,6 +16,7 @@ from avial_lab.plot.graph.dag import dag_svg
 from avial_lab.plot.graph.dot import dag_dot
 from avial_lab.plot.graph.graph_file import graph_json
 from avial_lab.plot.graph.lanes import lanes_svg
+from avial_lab.plot.page.fonts import sans_serif
 from avial_lab.trace import Trace
 
 PNG_SCALE = 2.0
@@ -67,12 +68,18 @@ def png(picture: str) -> bytes:
             "drawing a PNG needs the package resvg-py",
             hint="pip install 'avial-lab[png]', or save an .svg",
         ) from None
-    letter = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{}</svg>'
-    words = '<text y="9" font-family="Helvetica,Arial,sans-serif">M</text>'
-    if svg_to_bytes(svg_string=letter.format(words)) == svg_to_bytes(svg_string=letter.format("")):
+    family, files = sans_serif()
+    if not files:
         # resvg leaves words out without a word where it finds no font.
         raise BindError(
             "a PNG would have no text: this machine has no fonts",
             hint="install some (fonts-liberation, fonts-dejavu), or save an .svg",
         )
-    return svg_to_bytes(svg_string=picture, zoom=PNG_SCALE)
+    # What it finds by itself stays, for letters that this family does not have.
+    return svg_to_bytes(
+        svg_string=picture,
+        zoom=PNG_SCALE,
+        font_files=list(files),
+        font_family=family,
+        sans_serif_family=family,
+    )

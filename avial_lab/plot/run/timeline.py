@@ -6,7 +6,8 @@ Trace -> SVG. Times are shown as they were measured (or modelled); the trace's o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import floor, log10
 
 from avial_lab.core.words import count, format_bytes, format_seconds
@@ -14,7 +15,7 @@ from avial_lab.machine.devices import Look
 from avial_lab.planning.schedule import Schedule
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, box_item, framed, line_item
-from avial_lab.plot.palette import LOOKS, MESSAGE, ORANGE, SKY, look_of
+from avial_lab.plot.palette import MESSAGE, ORANGE, SKY, look_of, task_colours, tinted
 from avial_lab.trace import Event, EventKind, Trace, run_facts
 from avial_lab.trace.analysis import links
 
@@ -27,6 +28,7 @@ ROW_LIMIT = 48
 BAR_LIMIT = 3000
 NAME_WIDTH = 44.0
 ARROW_LIMIT = 250
+NAMED_TASKS = 6
 
 WAIT_FILL = "#e5e7eb"
 BARRIER_FILL = "#9ca3af"
@@ -94,11 +96,14 @@ def timeline_svg(
     rows = {rank: _fitting_bars(by_rank[rank], scale, budget) for rank in shown}
     height = AXIS + PITCH * len(shown)
     tops = {rank: AXIS + k * PITCH for k, rank in enumerate(shown)}
+    colours = task_colours(run_facts.task_names(trace, schedule))
     shapes = [_row_head(rank, by_rank[rank], top) for rank, top in tops.items()]
     shapes.append(_axis(span_s, height))
     for rank, top in tops.items():
         bars = rows[rank]
-        shapes += [_bar(bar, top, scale, trace, schedule) for bar in bars]
+        shapes += [
+            _bar(bar, top, scale, _look(bar.event, trace, schedule, colours)) for bar in bars
+        ]
         shapes += _names_beside(bars, top, scale)
     arrows = links(trace.events)
     if len(arrows) <= ARROW_LIMIT:
@@ -112,7 +117,7 @@ def timeline_svg(
         title=title,
         summary=summary,
         description=f"{summary}. {_longest(trace)}",
-        legend=_legend(trace, schedule, arrows=0 < len(arrows) <= ARROW_LIMIT),
+        legend=_legend(trace, schedule, colours, arrows=0 < len(arrows) <= ARROW_LIMIT),
         notes=[
             *_notes(rows, hidden_ranks=len(ranks) - len(shown), arrows=len(arrows)),
             *filter(None, (run_facts.dropped_words(trace), run_facts.clock_words(trace))),
@@ -185,9 +190,10 @@ def _together(group: Sequence[Event]) -> Bar:
     return Bar(shown, first.start_s, end_s, len(group), {k: s for k, s in spent.items() if s > 0})
 
 
-def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
+def _bar(bar: Bar, top: float, scale: Scale, look: Look) -> str:
+    """`look` is that of its task, if it is one's."""
     if bar.merged > 1:
-        return _mixed(bar, top, scale, trace, schedule)
+        return _mixed(bar, top, scale, look)
     x, width, event = scale.x(bar.start_s), scale.width(bar), bar.event
     words = run_facts.event_words(event)
     time = format_seconds(bar.end_s - bar.start_s)
@@ -195,7 +201,7 @@ def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | 
     tip += f" on {event.device}" if event.device else ""
     tip += f", {format_bytes(event.nbytes)}" if event.nbytes else ""
     if event.kind is EventKind.TASK:
-        shape = _task(x, top, width, words, time, _look(event.device, trace, schedule))
+        shape = _task(x, top, width, words, time, look)
     else:
         inset = 4.0 if event.kind is EventKind.BARRIER else 9.0
         shape = svg.rectangle(x, top + inset, width, ROW - 2 * inset, fill=_FILL[event.kind])
@@ -204,14 +210,14 @@ def _bar(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | 
     return svg.group(shape, title=tip, label=event.kind.value)
 
 
-def _mixed(bar: Bar, top: float, scale: Scale, trace: Trace, schedule: Schedule | None) -> str:
+def _mixed(bar: Bar, top: float, scale: Scale, look: Look) -> str:
     """The kinds of several events one upon the other, as high as their share of the time."""
     x, width, low = scale.x(bar.start_s), scale.width(bar), top + ROW
     whole = max(bar.end_s - bar.start_s, sum(bar.spent_s.values()), 1e-12)
     shapes, words = "", f"{bar.merged:,} events"
     for kind, seconds in bar.spent_s.items():
         task = kind is EventKind.TASK
-        fill = _look(bar.event.device, trace, schedule).colour if task else _FILL[kind]
+        fill = look.colour if task else _FILL[kind]
         height = ROW * seconds / whole
         shapes += svg.rectangle(x, low - height, width, height, fill=fill)
         words += f", {run_facts.KIND_WORDS[kind]} {100 * seconds / whole:.0f} %"
@@ -255,11 +261,18 @@ def _names_beside(bars: Sequence[Bar], top: float, scale: Scale) -> list[str]:
     return names
 
 
-def _look(device: str, trace: Trace, schedule: Schedule | None) -> Look:
-    """The device's look, from the schedule or, without one, as the trace says."""
-    if schedule is not None:
-        return look_of(schedule.topology.device(device))
-    return trace.kind_of(device).look
+def _look(
+    event: Event, trace: Trace, schedule: Schedule | None, colours: Mapping[str, str]
+) -> Look:
+    """The device's look, from the schedule or, without one, as the trace says; in the colour of the
+    task.
+    """
+    if schedule is not None and event.device:
+        look = look_of(schedule.topology.device(event.device))
+    else:
+        look = trace.kind_of(event.device).look
+    colour = colours.get(event.name)
+    return look if colour is None else replace(look, colour=colour, tint=tinted(colour, 0.16))
 
 
 def _row_head(rank: int, events: Sequence[Event], top: float) -> str:
@@ -309,15 +322,24 @@ def _longest(trace: Trace) -> str:
     )
 
 
-def _legend(trace: Trace, schedule: Schedule | None, *, arrows: bool = False) -> list[LegendItem]:
+def _legend(
+    trace: Trace, schedule: Schedule | None, colours: Mapping[str, str], *, arrows: bool = False
+) -> list[LegendItem]:
+    """A box for each of the first tasks, dashed where its device is emulated; then the rest."""
     kinds = {event.kind for event in trace.events}
-    devices = {event.device for event in trace.events if event.kind is EventKind.TASK}
-    looks = {_look(device, trace, schedule) for device in devices}
+    first = {event.name: event for event in reversed(trace.events) if event.name in colours}
+    looks = {name: _look(first[name], trace, schedule, colours) for name in colours}
     tasks = [
-        box_item(look.tint, f"task on {look.name}", stroke=look.colour, dash=look.dash)
-        for look in LOOKS
-        if look in looks
+        box_item(
+            look.tint,
+            svg.shorten(f"{name} on {look.name}", 170, 12),
+            stroke=look.colour,
+            dash=look.dash,
+        )
+        for name, look in islice(looks.items(), NAMED_TASKS)
     ]
+    if len(looks) > NAMED_TASKS:
+        tasks.append(box_item(svg.PAPER, f"and {count(len(looks) - NAMED_TASKS, 'more task')}"))
     tasks += [
         box_item(fill, run_facts.KIND_WORDS[kind]) for kind, fill in _FILL.items() if kind in kinds
     ]

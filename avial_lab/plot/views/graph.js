@@ -9,6 +9,7 @@ const MOST_BOXES = 150;
 const MOST_GROUPED = 1500;
 const MOST_MEMBERS = 100; // of an unfolded group
 const MOST_BARS = 40;
+const FEW = 4; // tasks from which on there is a toolbar
 const MOST_LABELS = 40;
 const MOST_LISTED = 14;
 const MOST_ROWS = 200;
@@ -240,21 +241,61 @@ function layOut(boxes, lines) {
     for (const via of way.slice(1, -1)) stops.push([x[via] - least, middle[row[via]]]);
     stops.push([port(line.head, -1, way), head.y]);
     line.stops = stops;
+  });
+  const points = lines.map(({ stops: [from, to] }) => Array.from({ length: 41 }, (_, k) => pointOf(from, to, k / 40)));
+  lines.forEach((line, n) => {
     if (!line.w) return;
-    line.at = [0.5, 0.36, 0.64, 0.24, 0.76]
-      .map((t) => [
-        stops[0][0] + (stops[1][0] - stops[0][0]) * (3 * t * t - 2 * t ** 3),
-        stops[0][1] + (stops[1][1] - stops[0][1]) * (1.5 * t - 1.5 * t * t + t ** 3),
-      ])
+    const { stops } = line;
+    // Beside the arrow, where no other one goes through; its middle is where the label's is.
+    const [from, to] = stops;
+    const side = to[0] < from[0] ? -1 : 1;
+    line.at = [
+      [0.5, side],
+      [0.5, -side],
+      [0.36, side],
+      [0.64, side],
+      [0.36, -side],
+      [0.64, -side],
+    ]
+      .map(([t, way]) => beside(from, to, t, way, line))
+      .sort((one, other) => crossed(one, line, points, n) - crossed(other, line, points, n))
       .find(([a, b]) =>
         placed.every(([c, d, o]) => Math.abs(a - c) >= (line.w + o.w) / 2 || Math.abs(b - d) >= (line.h + o.h) / 2),
       );
     if (line.at) placed.push([...line.at, line]);
   });
-  return {
-    w: Math.max(...x.map((value, k) => value + widths[k] / 2)) - least,
-    h: height - 44 - labels,
-  };
+  const labelled = lines.filter((line) => line.at);
+  const left = Math.min(0, ...labelled.map((line) => line.at[0] - line.w / 2));
+  const right = Math.max(...x.map((value, k) => value + widths[k] / 2 - least), ...labelled.map((line) => line.at[0] + line.w / 2));
+  // What stands out on the left moves everything to the right.
+  for (const box of boxes) box.x -= left;
+  for (const line of lines) for (const stop of [...line.stops, ...(line.at ? [line.at] : [])]) stop[0] -= left;
+  return { w: right - left, h: height - 44 - labels };
+}
+
+/** A point of the curve between two stops, at its share `t`. */
+function pointOf(from, to, t) {
+  return [
+    from[0] + (to[0] - from[0]) * (3 * t * t - 2 * t ** 3),
+    from[1] + (to[1] - from[1]) * (1.5 * t - 1.5 * t * t + t ** 3),
+  ];
+}
+
+/** How many other arrows go through a label whose middle is there. */
+function crossed([x, y], { w, h }, points, own) {
+  const through = ([a, b]) => Math.abs(a - x) < w / 2 && Math.abs(b - y) < h / 2;
+  return points.filter((each, n) => n !== own && each.some(through)).length;
+}
+
+/** The middle of a label that touches the curve between two stops nowhere, at its share `t`. */
+function beside(from, to, t, way, { w, h }) {
+  let [reach, middle] = pointOf(from, to, t);
+  // How far the curve reaches to that side as high as the label is.
+  for (let s = 0; s <= 1; s += 0.02) {
+    const [x, y] = pointOf(from, to, s);
+    if (Math.abs(y - middle) <= h / 2 + 2) reach = way * Math.max(way * reach, way * x);
+  }
+  return [reach + way * (w / 2 + 2), middle];
 }
 
 // A chain of curves that are upright at every stop.
@@ -429,8 +470,12 @@ class View {
     this.tables.addEventListener("toggle", () =>
       rows.replaceChildren(...(this.tables.open && this.graph ? this.rows() : [])),
     );
+    // Of three tasks everything is in sight: nothing is to be searched, folded or enlarged.
+    this.small = data.totals.tasks > 0 && data.totals.tasks < FEW;
+    this.tools.hidden = this.small;
     const heading = html("p", { class: "avial-heading" }, html("strong", {}, data.title), ` ${data.summary}`);
     if (data.machine) heading.append(html("span", { class: "avial-quiet" }, ` · ${data.machine}`));
+    if (this.small) heading.append(" ", this.lanes);
     this.root = html(
       "div",
       { class: "avial-graph" },

@@ -559,7 +559,7 @@ const MODES = [
   ["unified", "Unified", "both in one column, − removed, + added"],
 ];
 
-const KEYS = "Keys: ← → or j k step through the stages, Shift+← Shift+→ through passes, ↑ ↓ move by line, Enter marks a line's origins and results, Escape unmarks, / searches, n N next and previous match, d changes the view, e edits.";
+const KEYS = "← → or j k step through the stages, Shift+← Shift+→ through passes, ↑ ↓ move by line, Enter marks a line's origins and results, Escape unmarks, / searches, n N next and previous match, d changes the view, e edits.";
 
 class Stepper {
   constructor(host, data, { ask, say }) {
@@ -620,6 +620,7 @@ class Stepper {
     );
     this.searchBox = make("input", { type: "search", placeholder: "search the text", "aria-label": "search the text", oninput: () => this.search(), onkeydown: (event) => this.searchKey(event) });
     this.searchCount = make("span", { class: "avial-count", role: "status" });
+    this.copyButton = button("Copy stage", "copy the whole text of this step", () => this.copyStep());
     this.tools = make(
       "div",
       { class: "avial-bar avial-tools" },
@@ -627,6 +628,7 @@ class Stepper {
       button("↑", "previous match (N)", () => this.stepHit(-1), { "aria-label": "previous match" }),
       button("↓", "next match (n)", () => this.stepHit(1), { "aria-label": "next match" }),
       this.searchCount,
+      this.copyButton,
       check("whole lines", `show lines longer than ${COLUMNS} characters in full`, (on) => this.set({ wide: on })),
       this.diffChecks,
     );
@@ -648,7 +650,7 @@ class Stepper {
     this.textBox = make("div", { class: "avial-texts" }, this.left.element, this.right.element);
     this.editBox = make("div", { class: "avial-edit", hidden: true });
     this.main = make("section", { class: "avial-main", "aria-label": "the stage" }, this.heading, this.facts, this.command, this.notes, this.tools, this.textBox, this.editBox);
-    this.help = make("p", { class: "avial-help", text: KEYS });
+    this.help = make("details", { class: "avial-help" }, make("summary", { text: "Keys" }), make("p", { text: KEYS }));
     this.root = make(
       "div",
       { class: "avial-stepper", role: "group", "aria-label": "stage stepper", onkeydown: (event) => this.key(event) },
@@ -720,7 +722,7 @@ class Stepper {
     const more = hidden || this.unchanged.has(s)
       ? make("li", {}, make("button", { type: "button", class: "avial-fold", text: hidden ? `${hidden} unchanged` : "hide unchanged", "aria-expanded": String(!hidden), onclick: () => this.toggle(this.unchanged, s) }))
       : null;
-    const words = `${plural(passes.length, "pass").replace("passs", "passes")}, ${changed} changed it`;
+    const words = `${plural(passes.length, "pass").replace("passs", "passes")}, ${changed} changed`;
     return make(
       "div",
       { class: "avial-passes" },
@@ -1137,14 +1139,41 @@ class Stepper {
     this.tellNotes(compared, stage, pass);
   }
 
+  /** The whole text of a step, loaded where it is not here; null where nobody has it. */
+  async textOf(step) {
+    await this.load(this.version, step);
+    const text = this.version.text(step);
+    return text?.whole ? text.lines.map((line) => line.text).join("\n") + "\n" : null;
+  }
+
+  async copyStep() {
+    const text = await this.textOf(this.step);
+    const copied = text !== null && (await copy(text));
+    this.announce(this.copyButton, "Copy stage", copied, text === null ? "the text is not here" : "the browser does not allow copying");
+  }
+
+  announce(button, words, copied, why) {
+    button.textContent = copied ? "Copied" : "Not copied";
+    this.say(copied ? "copied" : why);
+    setTimeout(() => (button.textContent = words), 1500);
+  }
+
+  /** A command with the file that it reads, so that it can be pasted into a shell as it is. */
+  async runnable(command) {
+    const read = /(?:^|\s)([\w:-]+)\.(?:mlir|ll)(?=\s)/.exec(command.split(/\s-o\s/)[0] + " ");
+    const stage = read ? this.version.stages.findIndex(({ name }) => name === read[1]) : -1;
+    const text = stage < 0 ? null : await this.textOf({ stage, pass: null });
+    if (text === null) return command;
+    let end = "END";
+    while (text.includes(end)) end += "_";
+    return `cat > ${read[0].trim()} <<'${end}'\n${text}${end}\n${command}\n`;
+  }
+
   tellCommand(command, otherwise) {
     if (!command) return this.command.replaceChildren(...(otherwise ? [make("span", { class: "avial-note", text: otherwise })] : []));
-    const button = make("button", { type: "button", text: "Copy", title: "copy the command", "aria-label": "copy the command" });
+    const button = make("button", { type: "button", text: "Copy", title: "copy the command, with the file that it reads", "aria-label": "copy the command" });
     button.addEventListener("click", async () => {
-      const copied = await copy(command);
-      button.textContent = copied ? "Copied" : "Not allowed";
-      this.say(copied ? "command copied" : "the browser does not allow copying");
-      setTimeout(() => (button.textContent = "Copy"), 1500);
+      this.announce(button, "Copy", await copy(await this.runnable(command)), "the browser does not allow copying");
     });
     this.command.replaceChildren(make("code", { text: command, tabindex: "0", "aria-label": "the command that makes it" }), button);
   }

@@ -8,6 +8,7 @@ const ROW = 36;
 const BAR = 26;
 const AXIS = 24;
 const MOST_ARROWS = 400;
+const MOST_NAMED = 10;
 const HINT =
   "Click or Tab into the chart, then: wheel or + and − zoom, drag or ← → pan, 0 shows all, " +
   "n and p move between events, j and k between rows, Enter zooms to one, Escape deselects.";
@@ -151,6 +152,7 @@ class Timeline {
   build() {
     this.root = element("div", "avial-timeline", "", { role: "group" });
     this.controls = element("div", "avial-timeline-controls");
+    this.taskBar = element("div", "avial-timeline-tasks", "", { role: "group", "aria-label": "tasks" });
     this.frameBox = element("div", "avial-timeline-frame");
     const hint = element("p", "avial-timeline-hint", HINT, {
       id: `avial-timeline-hint-${this.number}`,
@@ -174,7 +176,7 @@ class Timeline {
     this.notes = element("div", "avial-timeline-notes");
     this.chart.append(this.axis, this.plot, this.gutter);
     this.frameBox.append(this.chart, this.tip);
-    this.root.append(this.controls, this.frameBox, this.detail, this.notes, hint, this.facts);
+    this.root.append(this.controls, this.taskBar, this.frameBox, this.detail, this.notes, hint, this.facts);
     this.host.append(this.root);
     this.listen();
   }
@@ -228,6 +230,33 @@ class Timeline {
     });
     search.setAttribute("data-lm-suppress-shortcuts", "true");
     this.controls.append(search);
+    this.buildTasks();
+  }
+
+  /** The tasks by their colours; a click selects one's first run, as large as can be. */
+  buildTasks() {
+    this.taskBar.replaceChildren();
+    const names = Object.keys(this.data.tasks ?? {});
+    for (const name of names.slice(0, MOST_NAMED)) {
+      const made = element("button", "avial-timeline-task", "", { type: "button", title: `zoom to ${name}` });
+      const box = element("span", "avial-timeline-colour", "", { "aria-hidden": "true" });
+      box.style.background = this.data.tasks[name][0];
+      made.append(box, document.createTextNode(name));
+      made.addEventListener("click", () => this.zoomTo(name));
+      this.taskBar.append(made);
+    }
+    if (names.length > MOST_NAMED) this.taskBar.append(element("span", "", `and ${names.length - MOST_NAMED} more`));
+  }
+
+  zoomTo(name) {
+    const task = this.data.kinds.indexOf("task");
+    for (let k = 0; k < this.events.count; k++) {
+      if (this.events.kind[k] !== task || this.nameOf(k) !== name || !this.visible(k)) continue;
+      const [start, length] = [this.events.start[k], this.events.length[k]];
+      this.show(start - length, start + 2 * length);
+      this.select(k);
+      return;
+    }
   }
 
   swatch(kind) {
@@ -688,10 +717,13 @@ class Timeline {
     const height = BAR * style.height;
     const y = top + (ROW - height) / 2;
     const device = this.data.devices[row.kind];
-    const fill = kind === "task" ? device.colour : this.look[kind];
+    // A task has its own colour; how its device looks is told by dashes and the row's name.
+    const [own, ownInk] = (kind === "task" && this.data.tasks?.[this.nameOf(k)]) || [device.colour, device.ink];
+    const fill = kind === "task" ? own : this.look[kind];
     const faded = this.query && !this.nameOf(k).toLowerCase().includes(this.query);
     context.globalAlpha = faded ? 0.2 : row.predicted ? 0.6 : 1;
-    this.fill(context, style.pattern, fill, x, y, width, height);
+    // Neighbours are told apart by a line of paper between them.
+    this.fill(context, style.pattern, fill, x, y, kind === "task" && width > 3 ? width - 1 : width, height);
     if (kind === "task" && (device.dashed || row.predicted) && width > 6) {
       context.setLineDash([5, 3]);
       this.outline(context, this.look.paper, x + 1.5, y + 1.5, width - 3, height - 3);
@@ -700,8 +732,12 @@ class Timeline {
     if (k === this.selected || k === this.hovered) {
       this.outline(context, this.look.ink, x - 1, y - 1, Math.max(width, 2) + 2, height + 2, 2);
     }
-    const ink = kind === "task" ? device.ink : this.look.ink;
+    const ink = kind === "task" ? ownInk : this.look.ink;
     const solid = style.pattern === "solid" && kind !== "task";
+    if (kind === "task" && width > 6) {
+      context.fillStyle = this.look.paper; // where it begins
+      context.fillRect(x, y, 1, height);
+    }
     if (width > 30) this.label(context, this.barWords(k, kind), x, y, width, height, solid ? "#000" : ink);
     context.globalAlpha = 1;
   }

@@ -16,7 +16,7 @@ from avial_lab.core.table import Table
 from avial_lab.core.words import count, format_seconds
 from avial_lab.machine import devices
 from avial_lab.planning.schedule import Schedule
-from avial_lab.plot.palette import ink_on
+from avial_lab.plot.palette import ink_on, task_colours
 from avial_lab.trace import Event, EventKind, Trace, run_facts
 from avial_lab.trace.analysis import Link, Segment, critical_path, links, shares
 
@@ -166,7 +166,9 @@ def _facts(trace: Trace, schedule: Schedule | None, rows: Sequence[_Row]) -> Jso
         run_facts.clock_words(trace),
         run_facts.dropped_words(trace),
     )
+    colours = task_colours(run_facts.task_names(trace, schedule))
     return {
+        "tasks": {name: [colour, ink_on(colour)] for name, colour in colours.items()},
         "summary": run_facts.trace_summary(trace, schedule),
         "span": _ns(trace.makespan_s),
         "clock_error": _ns(trace.clock_error_s),

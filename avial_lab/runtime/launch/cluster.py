@@ -29,6 +29,7 @@ from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
 from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
+from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
@@ -44,7 +45,7 @@ from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.native.loader import digest
-from avial_lab.runtime.rank.engine import Facts, Load, Run, outcome_of
+from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
@@ -390,8 +391,50 @@ def run(
     `reporter` reports its progress. Whatever goes wrong (RunError, ClusterError,
     KeyboardInterrupt), the arrays are as they were and the cluster is usable again.
     """
+    caller = caller_arrays(binary.manifest, arrays)
+    with _followed(
+        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=reporter
+    ) as (watch, options):
+        outcomes = watch.run(caller, options)
+        # Every rank has finished: only now the caller's arrays are touched.
+        caller.write_results(results_of(outcomes))
+    return trace_of(binary.manifest, outcomes)
+
+
+def run_resident(
+    binary: Binary,
+    arrays: Mapping[str, int],
+    given: Sequence[Piece],
+    cluster: Cluster,
+    *,
+    timeout: float | None = None,
+    spans: Spans | None = None,
+    options: Options | None = None,
+) -> tuple[Trace, tuple[Piece, ...]]:
+    """Run the binary on arrays that the engines keep: `arrays` are their numbers by storage,
+    `given` says which rank holds what of those that are there already. -> what happened, and who
+    holds what of all of them afterwards. Raises as `run` does; after an error the arrays are lost
+    with the engines.
+    """
+    with _followed(
+        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
+    ) as (watch, options):
+        outcomes = watch.run_resident(arrays, tuple(given), options)
+    return trace_of(binary.manifest, outcomes), outcomes[0].pieces
+
+
+@contextlib.contextmanager
+def _followed(
+    binary: Binary,
+    cluster: Cluster,
+    *,
+    timeout: float | None,
+    spans: Spans | None,
+    options: Options | None,
+    reporter: ProgressReporter | None,
+) -> Generator[tuple[_Watch, Options]]:
+    """The engines' turn with the binary loaded, and what goes wrong reported."""
     manifest = binary.manifest
-    caller = caller_arrays(manifest, arrays)
     reporter = reporter or ProgressReporter(manifest)
     status = cluster.status
     waiting = _WAITING.get(status.state)
@@ -418,7 +461,7 @@ def run(
         reporter.begin(engines.folder, watch.entry if engines.in_reach(manifest.ranks) else None)
         try:
             watch.load()
-            outcomes = watch.run(caller, options)
+            yield watch, options
         except KeyboardInterrupt as error:
             stopped = interrupted(
                 manifest, reporter.elapsed_s, watch.steps(range(manifest.ranks)),
@@ -429,10 +472,7 @@ def run(
         except BaseException as error:
             reporter.end(error)  # as long as the journals are there
             raise
-        # Every rank has finished: only now the caller's arrays are touched.
-        caller.write_results(results_of(outcomes))
         reporter.end()
-    return trace_of(manifest, outcomes)
 
 
 def _check_threads(threads: Threads, facts: Sequence[Facts]) -> None:
@@ -500,6 +540,19 @@ class _Watch:
         }
         outcomes = self._gather(answers, failing=_failure_in)
         return [outcome_of(manifest, outcomes[rank]) for rank in range(manifest.ranks)]
+
+    def run_resident(
+        self, arrays: Mapping[str, int], given: tuple[Piece, ...], options: Options
+    ) -> list[Outcome]:
+        """The same on arrays that stay with the engines."""
+        answers = {
+            rank: self.engines.submit(
+                rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
+            )
+            for rank in range(self.binary.manifest.ranks)
+        }
+        outcomes: dict[int, Any] = self._gather(answers, failing=_failure_in)
+        return [outcomes[rank][0] for rank in range(self.binary.manifest.ranks)]
 
     def _gather(
         self,

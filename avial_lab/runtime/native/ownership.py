@@ -178,6 +178,15 @@ class Ownership:
             pieces.append(Owned(storage.name, box, writer, frozenset(holders)))
         return tuple(pieces)
 
+    def held(self, ranks: int) -> tuple[Piece, ...]:
+        """The same as pieces, one for each rank that holds it; without temporaries."""
+        return tuple(
+            Piece(rank, owned.storage, owned.box)
+            for owned in self.directory(ranks)
+            if owned.storage not in self.temporary
+            for rank in sorted(owned.holders)
+        )
+
     def footprints(self, ranks: int) -> Iterator[Footprint]:
         """Of a plan alone."""
         words = iter(self._table(Table.FOOTPRINTS))

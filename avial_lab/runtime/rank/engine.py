@@ -29,6 +29,8 @@ import numpy as np
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import AvialError
+from avial_lab.core.files import disk_error
+from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import EVENT_WORDS
 from avial_lab.core.version import version
 from avial_lab.core.words import brief, format_bytes
@@ -50,6 +52,7 @@ from avial_lab.runtime.rank.parcels import (
     unpack,
 )
 from avial_lab.runtime.rank.relay import FOLDER
+from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
@@ -171,6 +174,79 @@ class Run:
         return (replace(outcome, results=()), *pack(outcome.results))
 
 
+@dataclass(frozen=True)
+class RunResident:
+    """Runs a loaded program on arrays that stay here: `arrays` are their numbers by storage,
+    `given` says which rank holds what of them before. New ones come to be. -> Outcome, whose pieces
+    say who holds what afterwards.
+    """
+
+    key: str
+    rank: int
+    number: int
+    options: Options
+    arrays: Mapping[str, int]
+    given: tuple[Piece, ...]
+
+    def __call__(self, *_: np.ndarray) -> tuple[object, ...]:
+        program, manifest = _here.programs[self.key]
+        assert _here.journal is not None, "probe must be called before run"
+        temporaries = _here.keep(self.key)
+        kept = temporaries | {
+            storage.name: _here.residents.memory(self.arrays[storage.name], storage.nbytes)
+            for storage in manifest.storages
+            if storage.name in self.arrays
+        }
+        outcome = run(
+            program, manifest, self.rank, (),
+            journal=_here.journal, number=self.number, options=self.options,
+            kept=kept, resident=self.given,
+        )  # fmt: skip
+        temporaries.update((name, kept[name]) for name in kept.keys() - self.arrays.keys())
+        return (outcome,)
+
+
+@dataclass(frozen=True)
+class KeepPieces:
+    """Puts pieces of one array into memory that stays here: parcels of their flat bytes."""
+
+    number: int
+    storage: Storage
+    boxes: tuple[Box, ...]
+
+    def __call__(self, *parcels: np.ndarray) -> None:
+        memory = _here.residents.memory(self.number, self.storage.nbytes)
+        elements = _elements(memory, self.storage)
+        sizes = [box.size * self.storage.itemsize for box in self.boxes]
+        for box, data in zip(self.boxes, unpack(parcels, sizes), strict=True):
+            elements[box.slices] = data.view(elements.dtype).reshape(box.shape)
+
+
+@dataclass(frozen=True)
+class TakePieces:
+    """-> parcels of the flat bytes of pieces of an array that stays here."""
+
+    number: int
+    storage: Storage
+    boxes: tuple[Box, ...]
+
+    def __call__(self, *_: np.ndarray) -> tuple[np.ndarray, ...]:
+        memory = _here.residents.memory(self.number, self.storage.nbytes)
+        elements = _elements(memory, self.storage)
+        return tuple(pack([as_bytes(elements[box.slices]) for box in self.boxes]))
+
+
+@dataclass(frozen=True)
+class DropArrays:
+    """Arrays that nobody asks for any more."""
+
+    numbers: tuple[int, ...]
+
+    def __call__(self, *_: np.ndarray) -> None:
+        for number in self.numbers:
+            _here.residents.drop(number)
+
+
 def outcome_of(manifest: Manifest, answer: Sequence[Any]) -> Outcome:
     """What `Run` answered, as the Outcome it was."""
     outcome, *parcels = answer
@@ -201,18 +277,25 @@ def run(
     options: Options,
     number: int = 1,
     kept: dict[str, np.ndarray] | None = None,
+    resident: tuple[Piece, ...] | None = None,
 ) -> Outcome:
     """One run of the program as `rank`; what goes wrong is in the Outcome.
 
     `inputs` are the flat bytes of the rank's input pieces; a piece that is a whole storage may
     become it, uncopied. `kept` is memory of an earlier run to use again, and gets this run's: fresh
-    pages can cost more than the messages.
+    pages can cost more than the messages. With `resident`, which says what each rank holds in place
+    of the manifest's inputs, the arrays are in `kept` and stay there: the Outcome's pieces then say
+    who holds what, and it has no results.
     """
+    if resident is not None:
+        manifest = replace(manifest, inputs=())
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
             memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
+        if resident is not None:
+            manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
         seat = Seat(program, rank, memory, journal, recorder, room, options.device_seed)
         session = session_of(manifest, seat)
@@ -224,6 +307,8 @@ def run(
         if failure is not None:
             return Outcome(rank, failure=failure, team=hands)
         recorder.read_clock(communicator)
+        if resident is not None:
+            return Outcome(rank, session.times(), session.held(), (), session.moves(), team=hands)
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
         return Outcome(
@@ -323,6 +408,7 @@ class _Here:
     events: np.ndarray = field(default_factory=lambda: np.zeros((0, EVENT_WORDS), np.int64))
     kept_for: str = ""
     kept: dict[str, np.ndarray] = field(default_factory=dict)
+    residents: Residents = field(default_factory=Residents)
 
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""
@@ -373,6 +459,9 @@ def _failure(error: Exception) -> Failure:
         return Failure(
             "out of memory", hint="the arrays do not fit into the memory of this rank's machine"
         )
+    told = disk_error(error) if isinstance(error, OSError) else None
+    if told is not None:
+        return Failure(told.message, hint=told.hint)
     return Failure(f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
 
 

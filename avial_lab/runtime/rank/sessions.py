@@ -16,10 +16,12 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.errors import InternalError
 from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.native.places import Places
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
@@ -54,6 +56,10 @@ class Session(Protocol):
         """Where results are, on any rank."""
         ...
 
+    def held(self) -> tuple[Piece, ...]:
+        """Who holds what now of every array that is no temporary, each rank's by itself."""
+        ...
+
     def times(self) -> Times: ...
 
     def moves(self) -> tuple[Move, ...]:
@@ -79,23 +85,42 @@ class StepSession:
     seat: Seat
 
     def __post_init__(self) -> None:
-        self._rows = np.zeros((2 * len(self.manifest.programs[self.seat.rank]) + 2, 2), np.int64)
+        manifest, seat = self.manifest, self.seat
+        steps = len(manifest.programs[seat.rank])
+        self._stamps = 2 * steps + 2
+        launches = steps if manifest.drivers else 0
+        self._rows = np.zeros((self._stamps + launches, 2), np.int64)
+        self._places = Places(seat.program, manifest.ranks, seat.rank, manifest.drivers)
+        self._copies: tuple[Copy, ...] = ()
 
     def set_up(self) -> None:
         traced = self.seat.recorder.traced
         self.seat.program.set_globals({"avial_trace": address(self._rows) if traced else 0})
         if self.manifest.uses_mpi or self.seat.program.exports(ERROR):
             self.seat.program.set_globals({ERROR: 0})
+        if self.manifest.drivers:
+            addresses = [data.ctypes.data for data in self.seat.memory.values()]
+            ran = address(self._rows[self._stamps :]) if traced else 0
+            self._places.begin(
+                self.manifest.storages, addresses, seed=self.seat.device_seed, ran=ran
+            )
 
     def run(self) -> None:
         self.seat.program.call(self.manifest.storages, list(self.seat.memory.values()))
+        if self.manifest.drivers:
+            self._copies = self._places.end()
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
+        if self.manifest.drivers and (why := self._places.failure):
+            return Failure(why)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
         return self.manifest.results
+
+    def held(self) -> tuple[Piece, ...]:
+        raise InternalError("the messages of this program are those for the caller's arrays")
 
     def times(self) -> Times:
         return self.seat.recorder.times(self._rows)
@@ -104,7 +129,7 @@ class StepSession:
         return ()
 
     def copies(self) -> tuple[Copy, ...]:
-        return ()
+        return self._copies
 
 
 @dataclass
@@ -157,6 +182,9 @@ class OwnedSession:
 
     def pieces(self) -> tuple[Piece, ...]:
         return self._ownership.results()
+
+    def held(self) -> tuple[Piece, ...]:
+        return self._ownership.held(self.manifest.ranks)
 
     def times(self) -> Times:
         program, ownership = self.seat.program, self._ownership

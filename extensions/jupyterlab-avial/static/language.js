@@ -11,7 +11,7 @@ import { nextMagicToken, nextTokens } from './tokens.js';
 export function avialLanguage({ StreamLanguage }, { tags }, { magic }) {
   return StreamLanguage.define({
     name: 'avial',
-    startState: () => ({ magic, rest: /** @type {[string, string][]} */ ([]) }),
+    startState: () => ({ magic, depth: 0, rest: /** @type {[string, string][]} */ ([]) }),
     copyState: (state) => ({ ...state, rest: [...state.rest] }),
     token(stream, state) {
       if (stream.sol()) state.rest = [];
@@ -19,9 +19,12 @@ export function avialLanguage({ StreamLanguage }, { tags }, { magic }) {
       if (state.rest.length === 0) state.rest = nextTokens(stream.string, stream.pos);
       const [text, kind] = state.rest.shift() ?? ['', 'text'];
       stream.pos += Math.max(1, text.length);
+      if (kind === 'punctuation') state.depth = Math.max(0, state.depth + (text === '{' ? 1 : text === '}' ? -1 : 0));
       return styled(kind);
     },
-    languageData: { commentTokens: { line: '//' }, closeBrackets: { brackets: ['(', '[', '{', '"'] } },
+    /** Two blanks for each block that is open; the line that closes one stands with the one that opened it. */
+    indent: (state, after) => INDENT * Math.max(0, state.depth - (after.startsWith('}') ? 1 : 0)),
+    languageData: { indentOnInput: /^\s*\}$/, commentTokens: { line: '//' }, closeBrackets: { brackets: ['(', '[', '{', '"'] } },
     tokenTable: stylesOf(tags),
   });
 }
@@ -37,6 +40,8 @@ function magicToken(stream, state) {
 function styled(/** @type {string} */ kind) {
   return UNSTYLED.has(kind) ? null : `avial-${kind}`;
 }
+
+const INDENT = 2;
 
 const UNSTYLED = new Set(['blank', 'name', 'text', 'rest']);
 

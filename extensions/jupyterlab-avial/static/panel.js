@@ -5,6 +5,7 @@
  */
 
 import { PICTURE } from './files.js';
+import { showGallery } from './gallery.js';
 import { linkOf } from './link.js';
 import { addStyle } from './views.js';
 
@@ -30,6 +31,7 @@ export async function plugin(lab) {
       widget.node.setAttribute('role', 'region');
       widget.node.setAttribute('aria-label', 'Avial');
       const view = new PanelView(widget.node);
+      widget.node.append(galleryFold((item) => app.commands.execute('avial:open-from-gallery', { name: item.name })));
 
       const follow = (panel) => {
         const link = linkOf(panel, NotebookActions);
@@ -189,6 +191,14 @@ class PanelView {
     section.append(list);
     return section;
   }
+}
+
+/** Filled when it is first unfolded. */
+function galleryFold(open) {
+  const body = element('div', { class: 'avial-gallery' });
+  const fold = element('details', {}, element('summary', {}, 'Gallery: lessons and kernels'), body);
+  fold.addEventListener('toggle', () => fold.open && body.childElementCount === 0 && showGallery(body, open));
+  return fold;
 }
 
 function stateLine(state, words) {

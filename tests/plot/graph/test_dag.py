@@ -29,7 +29,8 @@ def test_says_levels_devices_hazards_bytes_and_ranks(deck_schedule: Schedule) ->
         words(dag_svg(deck_schedule.graph, deck_schedule, engine="built-in"))
     ) == snapshot("""\
 Task graph
-3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved · 3 CPUs, 1 GPU (emulated) on localhost (x86_64)
+3 tasks in 2 levels, 3 edges; 3 ranks, 2 messages, 160 B moved · 3 CPUs, 1 GPU (emulated) on
+localhost (x86_64)
 level 0
 level 1
 C
@@ -49,7 +50,8 @@ rank 0 → 2
 RAW d 80 B
 WAW d 80 B
 rank 1 → 2
-Critical path: task1 → task3: 480 B of 720 B, parallelism 1.5 (estimated from the bytes each task touches).
+Critical path: task1 → task3: 480 B of 720 B, parallelism 1.5 (estimated from the bytes each task
+touches).
 C
 CPU
 G

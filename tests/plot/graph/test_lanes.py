@@ -1,6 +1,5 @@
 """The schedule in lanes."""
 
-# ruff: noqa: E501 (tables and sentences as they are shown)
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
@@ -16,7 +15,8 @@ from tests.plot.by_hand import deck_schedule, layers, machine, schedule_by_hand,
 def test_says_who_runs_what_when_and_what_arrives(deck_schedule: Schedule) -> None:
     assert "\n".join(words(lanes_svg(deck_schedule))) == snapshot("""\
 Schedule
-3 ranks, 2 messages, 160 B moved · policy levels, sync edges · 3 CPUs, 1 GPU (emulated) on localhost (x86_64)
+3 ranks, 2 messages, 160 B moved · policy levels, sync edges · 3 CPUs, 1 GPU (emulated) on
+localhost (x86_64)
 level 0
 level 1
 C

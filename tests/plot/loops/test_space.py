@@ -45,16 +45,16 @@ def test_every_iteration_is_a_point_and_one_of_them_shows_its_needs() -> None:
     assert count(picture, "cell") == 3 * 2 * 4
     assert needs(picture) == snapshot(
         [
-            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 2 (flow)",
-            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 3 (flow)",
-            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 4 (flow)",
-            "S1 at t = 1, i = 3 needs S1 at t = 0, i = 3 (output)",
+            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 2 (RAW)",
+            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 3 (RAW)",
+            "S1 at t = 1, i = 3 needs S2 at t = 0, i = 4 (RAW)",
+            "S1 at t = 1, i = 3 needs S1 at t = 0, i = 3 (WAW)",
         ]
     )
     assert words(picture) == snapshot(
         [
             "Dependences of loop1",
-            "dependences: t carries 1 flow and 1 output; within an iteration 1 flow",
+            "dependences: t carries 1 RAW and 1 WAW; within an iteration 1 RAW",
             "i = 1",
             "2",
             "3",
@@ -70,10 +70,10 @@ def test_every_iteration_is_a_point_and_one_of_them_shows_its_needs() -> None:
             "S2",
             "The first iterations of the two outer loops; for each value only its last write.",
             "the selected iteration",
-            "flow (RAW): it writes what the other reads",
-            "output (WAW): both write it",
+            "RAW: it writes what the other reads",
+            "WAW: both write it",
             "thick: keeps t in order",
-            "flow to other iterations",
+            "RAW to other iterations",
         ]
     )
 
@@ -81,7 +81,7 @@ def test_every_iteration_is_a_point_and_one_of_them_shows_its_needs() -> None:
 def test_of_the_others_only_the_flow_is_drawn_and_faintly() -> None:
     picture = nest_svg(heat_nest())
     flow = sum(order is Order.FLOW for order, _, _ in heat_nest().needs)
-    strong = sum("(flow)" in words for words in needs(picture))
+    strong = sum("(RAW)" in words for words in needs(picture))
     assert count(picture, "faint") == flow - strong
 
 
@@ -101,7 +101,7 @@ def test_a_single_loop_is_one_row() -> None:
     picture = nest_svg(chain())
     assert count(picture, "cell") == 8
     assert {"i = 1", "8", "thick: keeps i in order"} <= set(words(picture))
-    assert needs(picture) == ["S1 at i = 5 needs S1 at i = 4 (flow)"]
+    assert needs(picture) == ["S1 at i = 5 needs S1 at i = 4 (RAW)"]
 
 
 def test_independent_iterations_have_no_arrow_and_it_is_said() -> None:
@@ -126,7 +126,7 @@ def test_doubt_and_what_is_left_out_are_said() -> None:
     shown = words(nest_svg(replace(nest, dependences=doubtful, note="it is large")))
     assert any("not known exactly" in line for line in shown)
     assert any("Hidden: it is large." in line for line in shown)
-    assert dependence_table(replace(nest, dependences=doubtful)).rows[0][0] == "flow, perhaps"
+    assert dependence_table(replace(nest, dependences=doubtful)).rows[0][0] == "RAW, perhaps"
 
 
 def test_an_empty_nest_has_a_picture() -> None:
@@ -153,15 +153,15 @@ def test_hostile_names_stay_text(hostile: str) -> None:
 
 def test_text_and_table_state_the_same_facts() -> None:
     assert nest_summary(heat_nest()) == snapshot(
-        "dependences: t carries 1 flow and 1 output; within an iteration 1 flow"
+        "dependences: t carries 1 RAW and 1 WAW; within an iteration 1 RAW"
     )
     assert nest_text(heat_nest()) == snapshot("""\
-loop1: dependences: t carries 1 flow and 1 output; within an iteration 1 flow
+loop1: dependences: t carries 1 RAW and 1 WAW; within an iteration 1 RAW
 Dependences of loop1
-  order   first  line  then      at line  distance  carried by
-  flow    B[i]      6  B[i]            9  t 0       none
-  flow    A[i]     10  A[i - 1]        5  t 1       t
-  output  B[i]      6  B[i]            6  t 1, i 0  t\
+  order  first  line  then      at line  distance  carried by
+  RAW    B[i]      6  B[i]            9  t 0       none
+  RAW    A[i]     10  A[i - 1]        5  t 1       t
+  WAW    B[i]      6  B[i]            6  t 1, i 0  t\
 """)
     assert "A[i - 1]" in nest_figure(heat_nest())
 

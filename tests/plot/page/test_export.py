@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from avial_lab.lessons.demo import deck_text
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.page.export import png
+from avial_lab.plot.page.fonts import _LIKED, family_of, font_folders, sans_serif
 from tests.notebook.conftest import recorded_program
 from tests.plot import by_hand
 from tests.plot.by_hand import layers, machine, schedule_by_hand
@@ -100,14 +102,41 @@ def test_without_resvg_the_error_says_what_to_install(
 
 
 def test_without_a_font_the_error_says_so(deck: TaskGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """resvg finds its fonts where fontconfig does; here it is told to look nowhere."""
+    pytest.importorskip("resvg_py", reason="resvg-py (extra `png`) is not installed")
+    monkeypatch.setattr("avial_lab.plot.page.fonts.font_folders", list)
+    sans_serif.cache_clear()
+    try:
+        with pytest.raises(BindError, match="no fonts"):
+            plot.exported("png", deck)
+    finally:
+        sans_serif.cache_clear()
+
+
+def test_any_font_will_do(deck: TaskGraph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also one that no picture names: of all there are here, a family that is none of ours."""
     resvg = pytest.importorskip("resvg_py", reason="resvg-py (extra `png`) is not installed")
+    fonts = [f for folder in font_folders() for f in folder.rglob("*.[to]tf")]
+    other = next((f for f in fonts if family_of(f) not in (*_LIKED, "")), None)
+    if other is None:
+        pytest.skip("this machine has no such font")
+    shutil.copy(other, tmp_path)
+    monkeypatch.setattr("avial_lab.plot.page.fonts.font_folders", lambda: [tmp_path])
     drawn = resvg.svg_to_bytes
     monkeypatch.setattr(
         resvg, "svg_to_bytes", lambda **given: drawn(**given, skip_system_fonts=True)
     )
-    with pytest.raises(BindError, match="no fonts"):
-        plot.exported("png", deck)
+    sans_serif.cache_clear()
+    try:
+        assert sans_serif()[0] == family_of(other)
+        assert plot.exported("png", deck) != png(plot.dag_svg(deck).replace("task1", ""))
+    finally:
+        sans_serif.cache_clear()
+
+
+def test_what_is_no_font_has_no_family(tmp_path: Path) -> None:
+    for k, junk in enumerate((b"", b"\x00\x01\x00\x00\x00\xff", b"ttcf" + b"\xff" * 40)):
+        (tmp_path / f"{k}.ttf").write_bytes(junk)
+        assert family_of(tmp_path / f"{k}.ttf") == ""
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,9 @@ wait for c from rank 0
 wait for d from rank 1
 task3
 35 µs
-task on CPU
-task on GPU, emulated
+task1 on CPU
+task2 on CPU
+task3 on GPU, emulated
 send
 start receiving
 wait for a message

@@ -20,7 +20,7 @@ from avial_lab.compiler.analysis.accesses.linear import Linear, apply_map, extre
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.program import schedules_of
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 from avial_lab.planning.task_graph import Group
 
 ROUNDS = "avial.rounds"
@@ -133,4 +133,4 @@ def _rounds(op: ir.Operation) -> int | None:
         return None
     if low.terms or high.terms or step.terms or step.constant <= 0:
         return None
-    return turns(low.constant, high.constant, step.constant)
+    return iterations(low.constant, high.constant, step.constant)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Variable:
 
     @property
     def count(self) -> int:
-        return 0 if self.low is None else turns(self.low, self.high, self.step)
+        return 0 if self.low is None else iterations(self.low, self.high, self.step)
 
 
 @dataclass(frozen=True, slots=True)

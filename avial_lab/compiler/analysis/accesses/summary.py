@@ -9,7 +9,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.footprints import handler_of
 from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
 
 def summary(block: ir.Block) -> str:
@@ -34,5 +34,5 @@ def _trip_counts(forms: IndexForms, op: ir.Operation) -> str:
     for k in range(rank):
         low, high, step = (forms.constant(operands[k + part * rank]) for part in range(3))
         known = low is not None and high is not None and step is not None and step > 0
-        counts.append(str(turns(low, high, step)) if known else "?")  # type: ignore[arg-type]
+        counts.append(str(iterations(low, high, step)) if known else "?")  # type: ignore[arg-type]
     return " × ".join(counts)

@@ -92,22 +92,22 @@ class Contraction:
 
 def contraction_in(scop: Scop, units: Sequence[Unit]) -> Contraction | None:
     """The first unit that is one, with everything else of the scop before or after it."""
-    drafts = [draft for unit in units for draft in drafts_of(scop, unit)]
-    if not drafts:
+    candidates = [candidate for unit in units for candidate in candidates_of(scop, unit)]
+    if not candidates:
         return None
     known = dependences(scop)
-    for draft in drafts:
-        space = space_of(draft.unit.domain, draft.unit, draft.roles)
-        sides = _sides(draft.unit, units, known) if space is not None else None
-        if space is not None and sides is not None and _may_be_blocked(draft, known):
-            return replace(draft, space=space, before=sides[0], after=sides[1])
+    for candidate in candidates:
+        space = space_of(candidate.unit.domain, candidate.unit, candidate.roles)
+        sides = _sides(candidate.unit, units, known) if space is not None else None
+        if space is not None and sides is not None and _may_be_blocked(candidate, known):
+            return replace(candidate, space=space, before=sides[0], after=sides[1])
     return None
 
 
 # -- form ------------------------------------------------------------------------------------------
 
 
-def drafts_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
+def candidates_of(scop: Scop, unit: Unit) -> Iterator[Contraction]:
     """The unit as a contraction, for every choice of roles that has the form; where its loops run,
     and whether they may be moved, is not looked at yet.
     """

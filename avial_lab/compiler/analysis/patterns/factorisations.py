@@ -11,7 +11,7 @@ Scop, Units -> Elimination: blocks of steps, in each what its own steps need, th
 
     for k, i, j:  D[i, j] = min(D[i, j], D[i, k] + D[k, j])     shortest paths: later steps change
                                                                 the panel, so what each step reads
-                                                                of it is saved for the update
+                                                                of it is kept for the update
 
     for k, j > k, i:  R[k, j] += Q[i, k] * A[i, j]              orthogonalisation: a step needs what
     for k, j > k, i:  A[i, j] -= Q[i, k] * R[k, j]              the one before made of a column, so
@@ -34,12 +34,16 @@ import islpy as isl
 
 from avial_lab.compiler.analysis.patterns.contractions import (
     Contraction,
-    drafts_of,
+    candidates_of,
     form_of,
     one_element_each,
     space_of,
 )
-from avial_lab.compiler.analysis.patterns.panel_snapshots import Saver, Update, is_read_before
+from avial_lab.compiler.analysis.patterns.panel_snapshots import (
+    SnapshotFinder,
+    Update,
+    is_read_before,
+)
 from avial_lab.compiler.analysis.patterns.panel_solves import Strips, strips_of
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.dependences import dependences
@@ -49,8 +53,8 @@ from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.units import Unit
 
 BLOCKS, NARROWEST = 16, 32
-"""Panels that have no blocks of their own (their steps save what they read) are narrow, so that a
-tenth of the work is in them; but not so that updates go by for a few terms.
+"""Panels that have no blocks of their own (snapshots of what their steps read are taken) are
+narrow, so that a tenth of the work is in them; but not so that updates go by for a few terms.
 """
 
 IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.dim_type.param
@@ -60,8 +64,8 @@ IN, OUT, SET, PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set, isl.
 class Elimination:
     """For each block of `width` steps, from the parameter `first` on, all of whose values are
     `firsts`: the instances of `panel`, step by step and of one step in their own order, with what
-    the updates save meanwhile; then the `updates` in any order. Without updates the panel has
-    strips, each of whose lines is gone through at every step.
+    the updates take snapshots of meanwhile; then the `updates` in any order. Without updates the
+    panel has strips, each of whose lines is gone through at every step.
     """
 
     first: str
@@ -87,65 +91,69 @@ def elimination_in(
     A step is a value of the loop of terms of these units, and of a loop of each other one such that
     no dependence goes to an earlier step.
     """
-    for saving in (False, True):
-        found = _eliminated(scop, units, width, first, saving=saving)
+    for with_snapshots in (False, True):
+        found = _eliminated(scop, units, width, first, with_snapshots=with_snapshots)
         if found is not None:
             return found
     return _line_by_line(scop, units, width, first)
 
 
 def _eliminated(
-    scop: Scop, units: Sequence[Unit], width: int, first: str, *, saving: bool
+    scop: Scop, units: Sequence[Unit], width: int, first: str, *, with_snapshots: bool
 ) -> Elimination | None:
-    """With `saving`, steps of a block may change what earlier ones of it read for the update; then
+    """With snapshots, steps of a block may change what earlier ones of it read for the update; then
     blocks may be narrower.
     """
-    drafts = {d.unit.name: d for unit in units for d in drafts_of(scop, unit)}
-    drafts = {name: d for name, d in drafts.items() if not d.roles.around and one_element_each(d)}
-    if not drafts:
+    candidates = {d.unit.name: d for unit in units for d in candidates_of(scop, unit)}
+    candidates = {
+        name: d for name, d in candidates.items() if not d.roles.around and one_element_each(d)
+    }
+    if not candidates:
         return None
     known = edges_among(units, dependences(scop))
-    steps = _steps(units, drafts, known)
+    steps = _steps(units, candidates, known)
     if steps is None:
         return None
     extent = extent_of(units, steps)
     if extent is None or known_length(extent) < 2 * width:
         return None
-    if saving:
+    if with_snapshots:
         width = min(width, max(NARROWEST, known_length(extent) // BLOCKS // 8 * 8))
     inside = {
         unit.name: within_block(unit, steps[unit.name], first, width, extent) for unit in units
     }
     pieces: list[tuple[Update, isl.Set]] = []
     panel = dict(inside)
-    for name, draft in drafts.items():
-        lasting = [edge for edge in known if not (saving and is_read_before(edge, draft))]
-        chains = _chains(draft, inside[name], known)
-        own = [
-            within_block(draft.unit, place, first, width, extent)
-            for place in (draft.roles.row, draft.roles.column)
+    for name, candidate in candidates.items():
+        lasting = [
+            edge for edge in known if not (with_snapshots and is_read_before(edge, candidate))
         ]
-        needed = _simpler(_needed(draft, inside, lasting, chains), own)
+        chains = _chains(candidate, inside[name], known)
+        own = [
+            within_block(candidate.unit, place, first, width, extent)
+            for place in (candidate.roles.row, candidate.roles.column)
+        ]
+        needed = _simpler(_needed(candidate, inside, lasting, chains), own)
         rest = inside[name].subtract(needed)
         for piece in convex_pieces(rest):
-            # What the panel's own rows and columns get is not worth saving and packing.
-            if saving and any(piece.is_subset(each) for each in own):
+            # What the panel's own rows and columns get is not worth a snapshot and packing.
+            if with_snapshots and any(piece.is_subset(each) for each in own):
                 continue
-            update = _update(draft, piece, inside[name], first)
+            update = _update(candidate, piece, inside[name], first)
             if update is not None and _is_whole(piece, inside[name], chains):
                 pieces.append((update, piece))
                 panel[name] = panel[name].subtract(piece)
     if not pieces:
         return None
-    if not saving:
+    if not with_snapshots:
         pieces = _merged(pieces, inside, first)
     parts = tuple(
         UnitInstances(unit, panel[unit.name].coalesce(), steps[unit.name]) for unit in units
     )
     updates = [update for update, _ in pieces]
-    if saving:
-        saver = Saver(known, parts, inside)
-        made = [saver.update(*each) for each in pieces]
+    if with_snapshots:
+        finder = SnapshotFinder(known, parts, inside)
+        made = [finder.update(*each) for each in pieces]
         updates = [each for each in made if each is not None]
         if len(updates) < len(pieces):
             return None
@@ -201,10 +209,10 @@ def _has_one_line(unit: Unit, line: str) -> bool:
 
 
 def _steps(
-    units: Sequence[Unit], drafts: Mapping[str, Contraction], known: Sequence[Edge]
+    units: Sequence[Unit], candidates: Mapping[str, Contraction], known: Sequence[Edge]
 ) -> dict[str, int] | None:
     """For each unit the place of the loop that counts its steps."""
-    chosen = {name: draft.roles.term for name, draft in drafts.items()}
+    chosen = {name: candidate.roles.term for name, candidate in candidates.items()}
     for unit in units:
         if unit.name in chosen:
             continue
@@ -265,12 +273,12 @@ def within_block(unit: Unit, place: int, first: str, width: int, extent: Range) 
     return unit.domain.intersect(block).intersect_params(starts(first, extent))
 
 
-def _chains(draft: Contraction, inside: isl.Set, known: Sequence[Edge]) -> list[isl.Map]:
+def _chains(candidate: Contraction, inside: isl.Set, known: Sequence[Edge]) -> list[isl.Map]:
     """From one term of an element to later ones, within the block; each of them once."""
-    accumulates = {draft.element.name, draft.store.name}
+    accumulates = {candidate.element.name, candidate.store.name}
     found: list[isl.Map] = []
     for edge in known:
-        if edge.source == edge.target == draft.unit.name and edge.statements <= accumulates:
+        if edge.source == edge.target == candidate.unit.name and edge.statements <= accumulates:
             chain = edge.relation.intersect_domain(inside).intersect_range(inside)
             if not any(chain.is_equal(other) for other in found):
                 found.append(chain)
@@ -278,16 +286,16 @@ def _chains(draft: Contraction, inside: isl.Set, known: Sequence[Edge]) -> list[
 
 
 def _needed(
-    draft: Contraction,
+    candidate: Contraction,
     inside: Mapping[str, isl.Set],
     known: Sequence[Edge],
     chains: Sequence[isl.Map],
 ) -> isl.Set:
-    """The instances of the draft that something else of the same block waits for, and all other
+    """The instances of the candidate that something else of the same block waits for, and all other
     terms of their elements.
     """
-    name = draft.unit.name
-    accumulates = {draft.element.name, draft.store.name}
+    name = candidate.unit.name
+    accumulates = {candidate.element.name, candidate.store.name}
     needed = inside[name].subtract(inside[name])
     for edge in known:
         if edge.source == name and not (edge.target == name and edge.statements <= accumulates):
@@ -338,12 +346,12 @@ def within_ranges(update: Contraction) -> isl.Set:
     )
 
 
-def _update(draft: Contraction, piece: isl.Set, inside: isl.Set, first: str) -> Update | None:
+def _update(candidate: Contraction, piece: isl.Set, inside: isl.Set, first: str) -> Update | None:
     """The piece, if ranges can say what it is in every block."""
-    space = space_of(piece, draft.unit, draft.roles)
+    space = space_of(piece, candidate.unit, candidate.roles)
     if space is None:
         return None
-    found = replace(draft, space=space)
+    found = replace(candidate, space=space)
     said = within_ranges(found)
     if said.intersect_params(inside.params()).is_subset(piece):
         return Update(found, None)
@@ -371,19 +379,19 @@ def _as_one(
     group: Sequence[tuple[Update, isl.Set]], inside: Mapping[str, isl.Set], first: str
 ) -> list[tuple[Update, isl.Set]] | None:
     """The group in fewer pieces, all of them of its first unit; None where it has as many."""
-    draft = group[0][0].contraction
+    candidate = group[0][0].contraction
     units = dict.fromkeys(update.contraction.unit.name for update, _ in group)
-    around = reduce(isl.Set.union, (_named(inside[name], draft) for name in units))
-    every = convex_pieces(reduce(isl.Set.union, (_named(piece, draft) for _, piece in group)))
+    around = reduce(isl.Set.union, (_named(inside[name], candidate) for name in units))
+    every = convex_pieces(reduce(isl.Set.union, (_named(piece, candidate) for _, piece in group)))
     if len(every) >= len(group):
         return None
-    made = [(_update(draft, piece, around, first), piece) for piece in every]
+    made = [(_update(candidate, piece, around, first), piece) for piece in every]
     found = [(update, piece) for update, piece in made if update is not None]
     return found if len(found) == len(made) else None
 
 
-def _named(points: isl.Set, draft: Contraction) -> isl.Set:
-    return points.set_tuple_name(draft.unit.name)
+def _named(points: isl.Set, candidate: Contraction) -> isl.Set:
+    return points.set_tuple_name(candidate.unit.name)
 
 
 def _firsts(piece: isl.Set, inside: isl.Set, first: str) -> Range | None:

@@ -28,7 +28,7 @@ import islpy as isl
 from avial_lab.compiler.analysis.parallelism.reductions import exact_families
 from avial_lab.compiler.analysis.patterns.contractions import (
     Contraction,
-    drafts_of,
+    candidates_of,
     one_element_each,
     space_of,
 )
@@ -73,8 +73,10 @@ def table_in(
     firsts: tuple[str, str],
 ) -> Table | None:
     """The scop as tiles, where one of its units is a contraction of what other tiles have."""
-    drafts = [each for unit in units for each in drafts_of(scop, unit) if _may_be_far(each, scop)]
-    if not drafts or not _share_loops(units):
+    candidates = [
+        each for unit in units for each in candidates_of(scop, unit) if _may_be_far(each, scop)
+    ]
+    if not candidates or not _share_loops(units):
         return None
     rows, columns = _extent(units, ROW), _extent(units, COLUMN)
     if rows is None or columns is None:
@@ -84,29 +86,31 @@ def table_in(
     if any(_goes_back(each, place) for each in _maps(ordered) for place in (ROW, COLUMN)):
         return None
     known = starts(firsts[0], rows).intersect(starts(firsts[1], columns)).intersect(scop.context)
-    for draft in drafts:
-        width = width_of(draft)
+    for candidate in candidates:
+        width = width_of(candidate)
         if min(map(known_length, extents)) < 2 * width:
             continue
         inside = {unit.name: _within(unit, firsts, width, known) for unit in units}
-        far, points = _far(draft, inside, ordered, known)
+        far, points = _far(candidate, inside, ordered, known)
         if far is not None:
-            rest = inside | {draft.unit.name: inside[draft.unit.name].subtract(points).coalesce()}
+            rest = inside | {
+                candidate.unit.name: inside[candidate.unit.name].subtract(points).coalesce()
+            }
             times = better_order(scop, units) or first_order(units, ordered)
             near = times.intersect_domain(_together(rest))
             return Table(firsts, extents, width, known, far, near)
     return None
 
 
-def _may_be_far(draft: Contraction, scop: Scop) -> bool:
+def _may_be_far(candidate: Contraction, scop: Scop) -> bool:
     """Whether its terms may come in any order, and its rows and columns are the outer loops."""
     families = exact_families(scop)
     return (
-        not draft.roles.around
-        and {draft.roles.row, draft.roles.column} == {ROW, COLUMN}
-        and draft.store.name in families
-        and families.get(draft.element.name) == families[draft.store.name]
-        and one_element_each(draft)
+        not candidate.roles.around
+        and {candidate.roles.row, candidate.roles.column} == {ROW, COLUMN}
+        and candidate.store.name in families
+        and families.get(candidate.element.name) == families[candidate.store.name]
+        and one_element_each(candidate)
     )
 
 
@@ -149,12 +153,12 @@ def _together(points: Mapping[str, isl.Set]) -> isl.UnionSet:
 
 
 def _far(
-    draft: Contraction, inside: Mapping[str, isl.Set], ordered: isl.UnionMap, known: isl.Set
+    candidate: Contraction, inside: Mapping[str, isl.Set], ordered: isl.UnionMap, known: isl.Set
 ) -> tuple[Contraction | None, isl.Set]:
-    """The instances of the draft that wait for nothing in their tile, of terms that all of its
+    """The instances of the candidate that wait for nothing in their tile, of terms that all of its
     elements have, as one convex piece; and they as a contraction.
     """
-    name = draft.unit.name
+    name = candidate.unit.name
     points = inside[name]
     for each in _maps(ordered):
         source, target = each.get_tuple_name(IN), each.get_tuple_name(OUT)
@@ -162,9 +166,9 @@ def _far(
             waits = each.intersect_domain(inside[source]).intersect_range(inside[name])
             points = points.subtract(waits.range())
     for piece in convex_pieces(_of_all_elements(points)):
-        space = space_of(piece, draft.unit, draft.roles)
+        space = space_of(piece, candidate.unit, candidate.roles)
         if space is not None:
-            found = replace(draft, space=space)
+            found = replace(candidate, space=space)
             if within_ranges(found).intersect_params(known).is_subset(piece):
                 return found, piece
     return None, points

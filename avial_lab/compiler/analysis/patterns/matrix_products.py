@@ -40,7 +40,7 @@ class NoProduct(Exception):
 @dataclass(frozen=True)
 class Product:
     """`factors` are the same for all rows, columns and terms; `left` and `right` are loads, or
-    values that were saved.
+    values that snapshots were taken of.
     """
 
     negative: bool
@@ -68,7 +68,7 @@ def products_in(
     root: ir.Operation, found: Contraction, kept: Collection[ir.Value] = ()
 ) -> tuple[Product, ...]:
     """What is added to each element for a term, product by product; `root` is the nest, `kept` are
-    values that were saved, side by side for each term.
+    values that snapshots were taken of, side by side for each term.
 
     Rows may have columns of their own, in a triangle, but not terms. Raises NoProduct where it is
     something else, where a matrix has no rows or columns that lie element by element in memory, and

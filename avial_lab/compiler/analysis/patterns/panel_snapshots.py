@@ -1,7 +1,7 @@
-"""What an update reads of a panel that later steps change: saved when it is as it has to be.
+"""Snapshots of what an update reads of a panel, taken before later steps overwrite it.
 
-Update, its instances -> Update with Saves: which values, of which terms and rows or columns, and at
-what time of the panel.
+Update, its instances -> Update with Snapshots: which values, of which terms and rows or columns,
+and at what time of the panel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from avial_lab.compiler.analysis.polyhedral.ranges import Range
 
 
 @dataclass(frozen=True)
-class Save:
+class Snapshot:
     """Left or right `values` of an update, as they are at a time of the panel: `points` are pairs
     of a term and a row or column (`other`, the place of that loop), each just before the first
     iteration of the update that reads it would have run.
@@ -41,19 +41,19 @@ class Update:
 
     contraction: Contraction
     firsts: Range | None
-    saves: tuple[Save, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
 
 
-def is_read_before(edge: Edge, draft: Contraction) -> bool:
-    """Whether a left or right value of the draft is read before it changes."""
+def is_read_before(edge: Edge, candidate: Contraction) -> bool:
+    """Whether a left or right value of the candidate is read before it changes."""
     return (
         edge.kind is DependenceKind.ANTI
-        and edge.source == draft.unit.name
-        and edge.reader in statements_behind((*draft.left, *draft.right), draft)
+        and edge.source == candidate.unit.name
+        and edge.reader in statements_behind((*candidate.left, *candidate.right), candidate)
     )
 
 
-class Saver:
+class SnapshotFinder:
     """Finds when the panel has what an update reads."""
 
     def __init__(
@@ -64,24 +64,24 @@ class Saver:
         self.count = 0
 
     def update(self, update: Update, piece: isl.Set) -> Update | None:
-        """The piece with what has to be saved for it; None where no time is right for all."""
-        draft = update.contraction
-        roles, space = draft.roles, draft.space
-        saves: list[Save] = []
+        """The piece with what needs a snapshot for it; None where no time is right for all."""
+        candidate = update.contraction
+        roles, space = candidate.roles, candidate.space
+        snapshots: list[Snapshot] = []
         for values, other, extent in (
-            (draft.left, roles.row, space.rows),
-            (draft.right, roles.column, space.columns),
+            (candidate.left, roles.row, space.rows),
+            (candidate.right, roles.column, space.columns),
         ):
-            readers = statements_behind(values, draft)
-            if not self._changes(draft, piece, readers):
+            readers = statements_behind(values, candidate)
+            if not self._changes(candidate, piece, readers):
                 continue
-            save = self._save(draft, piece, values, other, extent)
-            if not self._is_there(draft, piece, readers, save):
+            snapshot = self._snapshot(candidate, piece, values, other, extent)
+            if not self._is_there(candidate, piece, readers, snapshot):
                 return None
-            saves.append(save)
-        return replace(update, saves=tuple(saves))
+            snapshots.append(snapshot)
+        return replace(update, snapshots=tuple(snapshots))
 
-    def _changes(self, draft: Contraction, piece: isl.Set, readers: frozenset[str]) -> bool:
+    def _changes(self, candidate: Contraction, piece: isl.Set, readers: frozenset[str]) -> bool:
         """Whether something of the block writes what the piece has read."""
         return any(
             not edge.relation.intersect_domain(piece)
@@ -89,43 +89,49 @@ class Saver:
             .is_empty()
             for edge in self.known
             if edge.kind is DependenceKind.ANTI
-            and edge.source == draft.unit.name
+            and edge.source == candidate.unit.name
             and edge.reader in readers
         )
 
-    def _save(
+    def _snapshot(
         self,
-        draft: Contraction,
+        candidate: Contraction,
         piece: isl.Set,
         values: tuple[ir.Value, ...],
         other: int,
         extent: Range,
-    ) -> Save:
+    ) -> Snapshot:
         self.count += 1
-        name = f"save{self.count}"
-        first = first_of(_used(draft, other, name).intersect_domain(piece).reverse())
-        times = first.apply_range(self.times[draft.unit.name])
-        return Save(name, values, other, extent, first.domain(), times)
+        name = f"snapshot{self.count}"
+        first = first_of(_used(candidate, other, name).intersect_domain(piece).reverse())
+        times = first.apply_range(self.times[candidate.unit.name])
+        return Snapshot(name, values, other, extent, first.domain(), times)
 
     def _is_there(
-        self, draft: Contraction, piece: isl.Set, readers: frozenset[str], save: Save
+        self, candidate: Contraction, piece: isl.Set, readers: frozenset[str], snapshot: Snapshot
     ) -> bool:
-        """Whether everything that the piece reads is written when it is saved."""
-        saved = _used(draft, save.other, save.name).intersect_domain(piece).apply_range(save.times)
+        """Whether everything that the piece reads is written when the snapshot is taken."""
+        taken = (
+            _used(candidate, snapshot.other, snapshot.name)
+            .intersect_domain(piece)
+            .apply_range(snapshot.times)
+        )
         for edge in self.known:
             if (
                 edge.kind is not DependenceKind.FLOW
-                or edge.target != draft.unit.name
+                or edge.target != candidate.unit.name
                 or edge.reader not in readers
             ):
                 continue
-            late = saved.lex_le_map(self.times[edge.source]).intersect(edge.relation.reverse())
+            late = taken.lex_le_map(self.times[edge.source]).intersect(edge.relation.reverse())
             if not late.is_empty():
                 return False
         return True
 
 
-def _used(draft: Contraction, other: int, name: str) -> isl.Map:
+def _used(candidate: Contraction, other: int, name: str) -> isl.Map:
     """From each instance to the term and the row or column of the value that it uses."""
-    dims = ", ".join(f"x{k}" for k in range(len(draft.unit.loops)))
-    return isl.Map(f"{{ {draft.unit.name}[{dims}] -> {name}[x{draft.roles.term}, x{other}] }}")
+    dims = ", ".join(f"x{k}" for k in range(len(candidate.unit.loops)))
+    return isl.Map(
+        f"{{ {candidate.unit.name}[{dims}] -> {name}[x{candidate.roles.term}, x{other}] }}"
+    )

@@ -14,7 +14,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.operations import integer_of
 from avial_lab.compiler.ir.views import defining, extents_of
 from avial_lab.core.buffers import UNBOUNDED
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
 MOST_ITERATIONS = 5
 """Neighbours along one dimension, as stencils have them."""
@@ -40,7 +40,7 @@ def steps_of(loop: ir.Operation, most: int = MOST_ITERATIONS, least: int = 1) ->
     if low is None or high is None:
         return None
     step = ir.IntegerAttr(loop.attributes["step"]).value
-    return range(low, high, step) if least <= turns(low, high, step) <= most else None
+    return range(low, high, step) if least <= iterations(low, high, step) <= most else None
 
 
 def extent_of(scop: Scop, loop: ir.Operation) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.polyhedral.affine import Affine
 from avial_lab.compiler.analysis.polyhedral.indices import Condition
-from avial_lab.compiler.analysis.polyhedral.statements import DraftAccess, LoopBounds
+from avial_lab.compiler.analysis.polyhedral.statements import LoopBounds, PreAccess
 from avial_lab.compiler.analysis.polyhedral.updates import combination, declared
 from avial_lab.compiler.analysis.polyhedral.views import Window, block, element
 from avial_lab.compiler.ir.nesting import parent_of
@@ -156,7 +156,7 @@ def _element(
     shown: Sequence[str],
     *,
     writes: bool,
-) -> list[DraftAccess]:
+) -> list[PreAccess]:
     def window() -> Window:
         return element(reader.indices, memref, tuple(subscripts))
 
@@ -241,7 +241,7 @@ def linalg(reader: ScopReader, op: ir.Operation) -> None:
     # broadcast and transpose have one of each.
     inputs = len(operands) - 1 if segments is None else ir.DenseI32ArrayAttr(segments)[0]
     everywhere = _covers_outputs(op, inputs)
-    touches: list[DraftAccess] = []
+    touches: list[PreAccess] = []
     for k, operand in enumerate(operands):
         if not is_memref(operand):
             continue

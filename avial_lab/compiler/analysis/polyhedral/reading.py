@@ -33,9 +33,9 @@ from avial_lab.compiler.analysis.polyhedral.scop import (
     Update,
 )
 from avial_lab.compiler.analysis.polyhedral.statements import (
-    Draft,
-    DraftAccess,
     LoopBounds,
+    PreAccess,
+    PreStatement,
     set_within,
     statement_of,
 )
@@ -73,7 +73,7 @@ class ScopReader:
         self.arrays: dict[object, Array] = {}
         self.array_names = Names()
         self.ranges: list[tuple[Loop, Scope]] = []
-        self.drafts: list[Draft] = []
+        self.pre_statements: list[PreStatement] = []
         self.updates: list[Update] = []
         self.carried: list[Carried] = []
         self.notes: dict[str, None] = {}
@@ -241,7 +241,7 @@ class ScopReader:
         outer = [around.name for around in self.loops if around.op != loop]
         array = self._carried(None, element_type, len(outer))
         text = f"{array.name}[{', '.join(outer)}]"
-        touches = [DraftAccess(array, None, writes, True, text=text) for writes in (False, True)]
+        touches = [PreAccess(array, None, writes, True, text=text) for writes in (False, True)]
         name = self.statement(op, touches)
         if found is not None:
             self.updates.append(Update(array, found.kind, found.op, name, name))
@@ -262,7 +262,7 @@ class ScopReader:
             text = f"{array.name}[{', '.join((*outer, f'{own} + {loop.step}'))}]"
         else:
             text = f"{array.name}[{', '.join((*outer, f'{own}_next'))}] : {own}_next > {own}"
-        touch = DraftAccess(array, None, not before, loop.step is not None, text=text)
+        touch = PreAccess(array, None, not before, loop.step is not None, text=text)
         return self.statement(op, [touch])
 
     def branch(
@@ -280,16 +280,16 @@ class ScopReader:
 
     # -- statements
 
-    def statement(self, op: ir.Operation, touches: Iterable[DraftAccess]) -> str:
+    def statement(self, op: ir.Operation, touches: Iterable[PreAccess]) -> str:
         """A new statement here; its name."""
-        self.drafts.append(
-            Draft(
+        self.pre_statements.append(
+            PreStatement(
                 op, self.loops, self.indices.scope, self.exact, tuple(self.position),
                 tuple(touches), self.note,
             )
         )  # fmt: skip
         self.position[-1] += 1
-        return f"S{len(self.drafts) - 1}"
+        return f"S{len(self.pre_statements) - 1}"
 
     def touches(
         self,
@@ -299,24 +299,22 @@ class ScopReader:
         writes: bool,
         exact: bool = True,
         subscripts: tuple[str, ...] | None = None,
-    ) -> list[DraftAccess]:
+    ) -> list[PreAccess]:
         """The touch of a window of a memref; one for each array where it may be one of several."""
         roots = roots_of(memref)
         if roots is None:
-            return [DraftAccess(None, None, writes, False)]
+            return [PreAccess(None, None, writes, False)]
         found = window()
         if roots == [found.root]:
             array = self.array_of(found.root)
-            return [DraftAccess(array, found, writes, exact and found.exact, subscripts)]
+            return [PreAccess(array, found, writes, exact and found.exact, subscripts)]
         arrays = [self.array_of(root) for root in roots]
         return [
-            DraftAccess(array, Window(root, (None,) * array.rank), writes, False)
+            PreAccess(array, Window(root, (None,) * array.rank), writes, False)
             for root, array in zip(roots, arrays, strict=True)
         ]
 
-    def touch_whole(
-        self, memref: ir.Value, *, writes: bool, exact: bool = True
-    ) -> list[DraftAccess]:
+    def touch_whole(self, memref: ir.Value, *, writes: bool, exact: bool = True) -> list[PreAccess]:
         return self.touches(memref, lambda: whole(self.indices, memref), writes=writes, exact=exact)
 
     def array_of(self, root: ir.Value) -> Array:
@@ -359,7 +357,7 @@ class ScopReader:
             for touch in self.touch_whole(memref, writes=writes, exact=False)
         ]
         effect = self.effect()
-        touches += [DraftAccess(effect, None, writes, False, text=f"{effect.name}[]")
+        touches += [PreAccess(effect, None, writes, False, text=f"{effect.name}[]")
                     for writes in (False, True)]  # fmt: skip
         self.statement(op, touches)
 
@@ -386,23 +384,23 @@ class ScopReader:
     # -- the end
 
     def finish(self) -> Scop:
-        if any(touch.array is None for draft in self.drafts for touch in draft.touches):
+        if any(touch.array is None for pre in self.pre_statements for touch in pre.touches):
             self.effect()
         parameters = tuple(self.indices.parameters)
         known = " and ".join(self.indices.known_of_parameters) or "true"
         context = _set(f"[{', '.join(parameters)}] -> {{ : {known} }}")
         arrays = tuple(self.arrays.values())
         statements = tuple(
-            statement_of(f"S{k}", draft, parameters, context, self.indices.choices, arrays)
-            for k, draft in enumerate(self.drafts)
+            statement_of(f"S{k}", pre, parameters, context, self.indices.choices, arrays)
+            for k, pre in enumerate(self.pre_statements)
         )
         for note in (s.note for s in statements):
             if note is not None:
                 self.notes[note] = None
         windows = {
-            draft.op: touch.window
-            for draft in self.drafts
-            for touch in draft.touches
+            pre.op: touch.window
+            for pre in self.pre_statements
+            for touch in pre.touches
             if touch.window is not None
         }
         self.updates += stored_updates(statements, windows)

@@ -1,7 +1,7 @@
 """What the walk notes of each operation, and the statements made of it once the walk is over.
 
-Drafts: names and constraints as text -> Statements: isl sets and relations. Only then is every
-parameter known, and every array that an access to something unknown may mean.
+PreStatements: names and constraints as text -> Statements: isl sets and relations. Only then is
+every parameter known, and every array that an access to something unknown may mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from avial_lab.compiler.ir.locations import span_of
 
 
 @dataclass(frozen=True)
-class DraftAccess:
+class PreAccess:
     """An access before its relation is built; `window` is None for all that may be touched."""
 
     array: Array | None
@@ -34,7 +34,7 @@ class DraftAccess:
 
 
 @dataclass(frozen=True)
-class Draft:
+class PreStatement:
     """A statement before its sets are built: by then every parameter has been met."""
 
     op: ir.Operation
@@ -42,7 +42,7 @@ class Draft:
     scope: Scope
     exact: bool
     position: tuple[int, ...]
-    touches: tuple[DraftAccess, ...]
+    touches: tuple[PreAccess, ...]
     note: str | None
 
 
@@ -58,14 +58,14 @@ class LoopBounds:
 
 def statement_of(
     name: str,
-    draft: Draft,
+    pre: PreStatement,
     parameters: Sequence[str],
     context: isl.Set,
     choices: Mapping[str, str],
     arrays: Collection[Array],
 ) -> Statement:
     """The statement with its sets; what isl finds too hard is all there may be, with a note."""
-    around = draft.scope
+    around = pre.scope
     # Without the name: what stands in one nest, and what several passes read, is asked once.
     points = set_within(around.set_text("", parameters, choices), context)
     hard = points is None
@@ -73,7 +73,7 @@ def statement_of(
         points = isl.Set(Scope(around.names).set_text("", parameters, {}))
     head = f"[{', '.join(parameters)}] -> {{ [{', '.join(around.names)}] -> "
     accesses: list[Access] = []
-    for touch in draft.touches:
+    for touch in pre.touches:
         for array, each in _arrays_of(touch, arrays):
             exactly = f"{head}{_range_text(array, each, choices)} }}"
             relation = _relation_within(exactly, points)
@@ -85,11 +85,11 @@ def statement_of(
             forms = each.window.subscripts if each.window is not None else None
             relation = _relation_of(name, relation)
             accesses.append(Access(array, each.writes, relation, exact, each.subscripts, forms))
-    note = TOO_HARD.format(limit=OPERATIONS) if hard else draft.note
+    note = TOO_HARD.format(limit=OPERATIONS) if hard else pre.note
     domain = _points_of(name, points)
     return Statement(
-        name, draft.op, draft.loops, domain, draft.exact and not hard, draft.position,
-        tuple(accesses), span_of(draft.op.location), note,
+        name, pre.op, pre.loops, domain, pre.exact and not hard, pre.position,
+        tuple(accesses), span_of(pre.op.location), note,
     )  # fmt: skip
 
 
@@ -106,17 +106,17 @@ def _relation_of(name: str, relation: isl.Map) -> isl.Map:
     return relation.set_tuple_name(isl.dim_type.in_, name)
 
 
-def _arrays_of(touch: DraftAccess, arrays: Collection[Array]) -> list[tuple[Array, DraftAccess]]:
+def _arrays_of(touch: PreAccess, arrays: Collection[Array]) -> list[tuple[Array, PreAccess]]:
     """The access with its array; where that may be any, with every array there is."""
     if touch.array is not None:
         return [(touch.array, touch)]
-    found: list[tuple[Array, DraftAccess]] = []
+    found: list[tuple[Array, PreAccess]] = []
     for array in arrays:
         if array.kind is ArrayKind.EFFECT:
-            found.append((array, DraftAccess(array, None, touch.writes, False, text=f"{array}[]")))
+            found.append((array, PreAccess(array, None, touch.writes, False, text=f"{array}[]")))
         elif array.value is not None:
             window = Window(array.value, (None,) * array.rank)
-            found.append((array, DraftAccess(array, window, touch.writes, False)))
+            found.append((array, PreAccess(array, window, touch.writes, False)))
     return found
 
 
@@ -135,7 +135,7 @@ def _relation(text: str, domain: isl.Set) -> isl.Map:
     return isl.Map(text).intersect_domain(domain)
 
 
-def _range_text(array: Array, touch: DraftAccess, choices: Mapping[str, str]) -> str:
+def _range_text(array: Array, touch: PreAccess, choices: Mapping[str, str]) -> str:
     """`A[x0, x1] : x0 = i - 1 and x1 = j`.
 
     Subscripts that are not known lie anywhere in the array.

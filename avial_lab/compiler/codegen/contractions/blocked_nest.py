@@ -16,7 +16,7 @@ from mlir.dialects import memref
 from avial_lab.compiler.analysis.patterns.contractions import Contraction
 from avial_lab.compiler.analysis.patterns.factorisations import Elimination, starts
 from avial_lab.compiler.analysis.patterns.matrix_products import NoProduct, Product, products_in
-from avial_lab.compiler.analysis.patterns.panel_snapshots import Save, Update
+from avial_lab.compiler.analysis.patterns.panel_snapshots import Snapshot, Update
 from avial_lab.compiler.analysis.polyhedral.instances import (
     UnitInstances,
     shorter,
@@ -88,12 +88,14 @@ class BlockCode:
             values = parameter_values(self.scop)
             with affine_loop(found.steps, values, step=found.width) as first:
                 values[found.first] = first
-                codes = [self._saving(found, update, values) for update in found.updates]
+                codes = [self._with_snapshots(found, update, values) for update in found.updates]
                 both = zip(found.updates, codes, strict=True)
-                saves = [(save, code) for update, code in both for save in update.saves]
-                leaf = not found.updates or (not saves and found.width // NARROWER < FEWEST)
+                snapshots = [
+                    (snapshot, code) for update, code in both for snapshot in update.snapshots
+                ]
+                leaf = not found.updates or (not snapshots and found.width // NARROWER < FEWEST)
                 core, strips = self._leaf(found) if leaf else (found.panel, [])
-                made = self._units(core, values, saves, found.firsts)
+                made = self._units(core, values, snapshots, found.firsts)
                 for code in strips:
                     self._strips(code, values, found.firsts)
                 for loop in made if found.updates else ():  # step by step is the order for them
@@ -167,16 +169,18 @@ class BlockCode:
         with when(every(at_most(low, first), less(first, high))):
             self._contraction(code, values)
 
-    def _saving(self, found: Elimination, update: Update, values: Values) -> ContractionCode:
-        """The update's code, with memory for what is saved for it."""
+    def _with_snapshots(
+        self, found: Elimination, update: Update, values: Values
+    ) -> ContractionCode:
+        """The update's code, with memory for its snapshots."""
         loops, term = update.contraction.unit.loops, update.contraction.roles.term
         kept: dict[ir.Value, Kept] = {}
-        for save in update.saves:
-            low = low_of(save.extent, values)
-            count = most(minus(high_of(save.extent, values), low), 0)
+        for snapshot in update.snapshots:
+            low = low_of(snapshot.extent, values)
+            count = most(minus(high_of(snapshot.extent, values), low), 0)
             of_term = Place(loops[term].name, values[found.first])
-            of_other = Place(loops[save.other].name, low)
-            for value in save.values:
+            of_other = Place(loops[snapshot.other].name, low)
+            for value in snapshot.values:
                 shape = [found.width, ir.ShapedType.get_dynamic_size()]
                 memory = memref.AllocOp(ir.MemRefType.get(shape, value.type), [count], []).result
                 kept[value] = Kept(memory, of_term, of_other)
@@ -186,22 +190,24 @@ class BlockCode:
         self,
         parts: Sequence[UnitInstances],
         values: dict[str, ir.Value],
-        saves: Sequence[tuple[Save, ContractionCode]] = (),
+        snapshots: Sequence[tuple[Snapshot, ContractionCode]] = (),
         where: isl.Set | None = None,
     ) -> list[ir.Operation]:
-        """The loops that were written for these instances of units, and for saving; `where`: what
-        is known of parameters.
+        """The loops that were written for these instances of units, and for snapshots; `where`:
+        what is known of parameters.
         """
         if not parts:
             return []
         block = ir.InsertionPoint.current.block
         before = {view.operation for view in block.operations}
         times, _ = shorter(
-            together([*times_of(parts).values(), *(save.times for save, _ in saves)])
+            together([*times_of(parts).values(), *(snapshot.times for snapshot, _ in snapshots)])
         )
         known = self.scop.context if where is None else self.scop.context.intersect(where)
         ast = isl.AstBuild.from_context(known).node_from_schedule_map(times)
-        leaves = {save.name: partial(code.keep, save.values) for save, code in saves}
+        leaves = {
+            snapshot.name: partial(code.keep, snapshot.values) for snapshot, code in snapshots
+        }
         AstLoops(
             self.loop, {part.unit.name: part.unit for part in parts}, dict(values), leaves=leaves
         ).write(ast)

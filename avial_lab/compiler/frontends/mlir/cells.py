@@ -18,6 +18,7 @@ from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_si
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
 from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
+from avial_lab.compiler.frontends.mlir.launch_limits import check_launches
 from avial_lab.compiler.frontends.mlir.launches import size_launches
 from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
 from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
@@ -39,9 +40,9 @@ from avial_lab.compiler.ir.operations import constant_of, loops_in
 from avial_lab.compiler.ir.program import functions_of, program_function, scheduled_function
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import AvialError, BindError, InternalError, ParseError, VerifyError
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
-MOST_TURNS = 1 << 56
+MOST_ITERATIONS = 1 << 56
 """Of a loop: two years, where one takes a nanosecond."""
 
 _LONG_NUMBER = re.compile(r"\d{17}")
@@ -84,6 +85,8 @@ def parse_cell(
                 _settle_plain(module, binding, scalars, function, to_memory, dynamic=dynamic)
             if "step" in text or _LONG_NUMBER.search(text):
                 _check_loops(module)
+            if "gpu.launch" in text:
+                check_launches(module.operation)
             if "mod" in text or "div" in text:
                 refuse_divisors(module)
             _verified(module, source)
@@ -233,9 +236,9 @@ def _check_loops(module: ir.Module) -> None:
         for low, high, step in zip(lows, highs, steps, strict=True):
             if low is None or high is None or step is None or step < 1:
                 continue
-            if turns(low, high, step) > MOST_TURNS:
+            if iterations(low, high, step) > MOST_ITERATIONS:
                 raise VerifyError(
-                    f"the loop goes round {turns(low, high, step):,} times, and never ends",
+                    f"the loop goes round {iterations(low, high, step):,} times, and never ends",
                     span=span_of(loop.location),
                     hint=f"its bounds are {low} and {high}",
                 )

@@ -14,11 +14,10 @@ from avial_lab.compiler.frontends.mlir.roles import role_touches
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.views import DYNAMIC, view_chain
 from avial_lab.core.errors import VerifyError
+from avial_lab.machine.devices.cuda import MOST_THREADS
 
 BLOCK = 256
 """Threads of a block where the indices need more than one."""
-LARGEST_BLOCK = 1024
-"""Threads of a block on every GPU since 2010 (CUDA's compute capability 2.0)."""
 
 
 def size_launches(launches: list[ir.Operation]) -> None:
@@ -40,10 +39,10 @@ def _size(launch: ir.Operation) -> None:
             count = memref.DimOp(written, zero).result
         else:
             count = arith.ConstantOp(index, extent).result
-        if barrier and extent > LARGEST_BLOCK:
+        if barrier and extent > MOST_THREADS:
             raise VerifyError(
                 f"gpu.barrier needs all {extent} threads in one block, "
-                f"and a block has at most {LARGEST_BLOCK}",
+                f"and a block has at most {MOST_THREADS}",
                 span=span_of(launch.location),
                 hint="give sizes: gpu.launch blocks(…) in (…) threads(…) in (…) { … }",
             )

@@ -1,6 +1,6 @@
-"""The avial dialect in MLIR: declared in IRDL, with accessors and a verifier.
+"""The avial and ptensor dialects in MLIR: declared in IRDL, avial's with accessors and a verifier.
 
-`register(context)` makes a context know it.
+`register(context)` makes a context know them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from mlir._mlir_libs._mlir import globals as mlir_globals
 from mlir.dialects import irdl
 
 IRDL_FILE = Path(__file__).with_name("avial.irdl.mlir")
+PTENSOR_FILE = Path(__file__).with_name("ptensor.irdl.mlir")
 """What stock `mlir-opt --irdl-file=` takes."""
 
 
 def register(context: ir.Context) -> None:
-    """Declare the avial dialect in `context`, once, and load every dialect a body may use."""
+    """Declare our dialects in `context`, once, and load every dialect a body may use."""
     _find_accessors()
     if context.is_registered_operation("avial.task"):
         return
     context.load_all_available_dialects()
     with context:
-        irdl.load_dialects(ir.Module.parse(IRDL_FILE.read_text()))
+        for file in (IRDL_FILE, PTENSOR_FILE):
+            irdl.load_dialects(ir.Module.parse(file.read_text()))
 
 
 @cache

@@ -26,13 +26,11 @@ from dataclasses import dataclass
 from mlir import ir, passmanager
 from mlir.dialects import arith, math
 
-from avial_lab.compiler.ir.attributes import UPDATES
+from avial_lab.compiler.ir.attributes import CONTRACTED, UPDATES
 from avial_lab.compiler.ir.operations import operations_in
 
 SUMS = ("arith.addf", "arith.subf")
 STORE_OF = {"affine.load": "affine.store", "memref.load": "memref.store"}
-CONTRACTED = "avial.contracted"
-"""On a module whose products are contracted. What passes bring side by side later stays apart."""
 
 
 @dataclass(frozen=True)

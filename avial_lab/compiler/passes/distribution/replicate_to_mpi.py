@@ -420,9 +420,13 @@ class _Entry:
     def _stay(
         self, op: ir.Operation, array: ir.Value, indices: Sequence[ir.Value]
     ) -> Sequence[ir.Value]:
-        """The indices of an element between phases; 0 where they leave the array, which is told."""
+        """The indices of an element between phases; 0 where they leave the array, which is told.
+        Those that do not come from memory were looked at when the program was compiled.
+        """
         kind = ir.MemRefType(array.type)
-        if not self.bounds or not kind.has_static_shape:
+        subscripts = list(op.operands)[1 if op.name in LOADS else 2 :]
+        loaded = any(operand in self.tainted for operand in subscripts)
+        if not self.bounds or not loaded or not kind.has_static_shape:
             return indices
         inside: list[ir.Value] = []
         for dimension, (index, size) in enumerate(zip(indices, kind.shape, strict=True)):

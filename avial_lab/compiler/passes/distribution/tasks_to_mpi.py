@@ -16,7 +16,9 @@ from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
 from avial_lab.compiler.codegen.outline_tasks import ArrayPart, TaskFunction, outline_tasks
+from avial_lab.compiler.codegen.runtime_calls import call_of
 from avial_lab.compiler.codegen.task_parameters import beginning_anywhere
+from avial_lab.compiler.ir.attributes import COPIES, LAUNCH, PLACES
 from avial_lab.compiler.ir.effects import is_pure, symbols_in, text_attribute
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
@@ -54,6 +56,9 @@ class TasksToMpi:
 
     def __str__(self) -> str:
         return "tasks-to-mpi"
+
+
+_DEVICES = "llvm.func @avial_step_copy(i64, i64, i64, !llvm.ptr)"
 
 
 def _check_supported(function: ir.Operation) -> None:
@@ -185,6 +190,10 @@ class _EntryWriter:
     packers: dict[tuple[str, ir.Type, Box], str] = field(default_factory=dict)
     in_flight: dict[tuple[str, int], _InFlight] = field(default_factory=dict)
     buffers: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    numbers: dict[ir.Value, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    copies: list[list[int]] = field(default_factory=list)
+    declared: bool = False
 
     def write(self) -> None:
         attributes = self.function.attributes
@@ -195,6 +204,14 @@ class _EntryWriter:
         self.task_locations = {
             text_attribute(task, "name"): _place(task.location) for task in tasks_of(self.function)
         }
+        for task in tasks_of(self.function):
+            if PLACES in task.attributes:
+                (place,) = ir.DenseI64ArrayAttr(task.attributes[PLACES])
+                self.places[text_attribute(task, "name")] = place
+        if COPIES in attributes:
+            self.copies = [
+                list(ir.DenseI64ArrayAttr(words)) for words in ir.ArrayAttr(attributes[COPIES])
+            ]
         self.function.attributes["sym_name"] = ir.StringAttr.get("the tasks, being lowered")
         self.names = symbols_in(self.module)
         self.roots = _roots(self.function)
@@ -237,12 +254,13 @@ class _EntryWriter:
 
     def _write_buffers(self, storages: Sequence[_Storage]) -> None:
         """Map each array of the program to its storage, through a view where that is shared."""
-        for storage in storages:
+        for number, storage in enumerate(storages):
             memory = self.storages[storage.name]
             for name in storage.buffers:
                 root = self.roots[name]
                 shared = len(storage.buffers) > 1
                 self.buffers[root] = self._view(memory, root) if shared else memory
+                self.numbers[root] = number
 
     def _view(self, storage: ir.Value, root: ir.Value) -> ir.Value:
         """The array `root`, with its own type, inside the bytes of `storage`."""
@@ -286,6 +304,7 @@ class _EntryWriter:
             "send": self._send,
             "received": self._received,
             "sent": self._sent,
+            "copy": self._copy,
         }
         blocking = False
         for k, (step, following) in enumerate(zip(steps, [*steps[1:], ""], strict=False)):
@@ -322,7 +341,36 @@ class _EntryWriter:
         with self.task_locations[task]:
             operands = [self._given(argument) for argument in called.arguments]
             operands += [arith.constant(number.type, number) for number in called.numbers]
-            self._marked(func.CallOp([], called.symbol, operands).operation)
+            call = self._marked(func.CallOp([], called.symbol, operands).operation)
+        if task in self.places:
+            numbers = [self._number_of(argument) for argument in called.arguments]
+            numbers += [-1] * len(called.numbers)
+            call.attributes[LAUNCH] = ir.DenseI64ArrayAttr.get(numbers)
+            call.attributes[PLACES] = ir.DenseI64ArrayAttr.get([self.places[task]])
+
+    def _number_of(self, argument: ir.Value | ArrayPart) -> int:
+        root = argument.array if isinstance(argument, ArrayPart) else argument
+        return self.numbers[root]
+
+    def _copy(self, index: str) -> None:
+        """To a device or from one; see `runtime/native/devices/places.h`."""
+        source, dest, array, *box = self.copies[int(index)]
+        i64, pointer = ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
+        if not self.declared:
+            declared = ir.Module.parse(_DEVICES, self.module.context)
+            for op in list(declared.body.operations):
+                start = self.module.regions[0].blocks[0]
+                op.operation.clone(ip=ir.InsertionPoint.at_block_begin(start))
+            self.declared = True
+        with _place(self.function.location):
+            words = memref.alloca(ir.MemRefType.get([max(1, len(box))], i64), [], [])
+            for k, word in enumerate(box):
+                place = arith.constant(ir.IndexType.get(), k)
+                memref.store(arith.constant(i64, word), words, [place])
+            begin = arith.index_cast(i64, memref.ExtractAlignedPointerAsIndexOp(words).result)
+            address = ir.Operation.create("llvm.inttoptr", [pointer], [begin]).result
+            numbers = [arith.constant(i64, number) for number in (source, dest, array)]
+            self._marked(call_of("avial_step_copy", [*numbers, address]))
 
     def _given(self, argument: ir.Value | ArrayPart) -> ir.Value:
         """An array, or a part of one, as a task's function takes it."""

@@ -14,7 +14,7 @@ from mlir import ir
 from mlir.dialects import arith, func, llvm
 
 from avial_lab.compiler.codegen.runtime_calls import call_of
-from avial_lab.compiler.ir.attributes import LAUNCH, SHARED
+from avial_lab.compiler.ir.attributes import LAUNCH, PLACES, SHARED
 from avial_lab.compiler.ir.dialects.avial import CAST
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
@@ -41,7 +41,9 @@ class LaunchOnDevices:
         if not calls:
             return
         with module.context, ir.Location.unknown(module.context):
-            _declare(module)
+            _declare(module, _RUNTIME)
+            if any(PLACES in call.attributes for call in calls):
+                _declare(module, _STEPS)
             functions: dict[str, str] = {}
             for call in calls:
                 _launch(module, call, functions)
@@ -55,10 +57,18 @@ llvm.func @avial_there(i64, !llvm.ptr) -> !llvm.ptr
 llvm.func @avial_launch(!llvm.ptr, !llvm.ptr, i64)
 """
 
+_STEPS = """
+llvm.func @avial_step_on(i64, i64)
+llvm.func @avial_step_uses(i64)
+"""
+"""For tasks, whose places are known; of phases the ownership runtime knows them."""
 
-def _declare(module: ir.Operation) -> None:
+STEP = "avial.step"
+
+
+def _declare(module: ir.Operation, text: str) -> None:
     start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
-    declared = ir.Module.parse(_RUNTIME, module.context)
+    declared = ir.Module.parse(text, module.context)
     for op in list(declared.body.operations):
         op.operation.clone(ip=start)
 
@@ -72,6 +82,8 @@ def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str])
         functions[symbol] = _write_launched(module, call, symbol, kinds, offsets)
     i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
     with ir.InsertionPoint(call), call.location:
+        if PLACES in call.attributes:
+            _choose(call, numbers)
         room = _room(_entry_of(call), offsets[-1])
         for operand, kind, number, offset in zip(
             call.operands, kinds, numbers, offsets, strict=False
@@ -84,8 +96,21 @@ def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str])
         function = func.ConstantOp(signature, functions[symbol]).result
         address = ir.Operation.create(CAST, [pointer], [function]).result
         size = llvm.mlir_constant(ir.IntegerAttr.get(i64, offsets[-1]))
-        call_of("avial_launch", [address, room, size])
+        launched = call_of("avial_launch", [address, room, size])
+    if STEP in call.attributes:
+        launched.attributes[STEP] = call.attributes[STEP]
     call.erase()
+
+
+def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:
+    """Where the next launch is, and what it may touch, where no phase says that."""
+    i64 = ir.IntegerType.get_signless(64)
+    (place,) = ir.DenseI64ArrayAttr(call.attributes[PLACES])
+    step = ir.IntegerAttr(call.attributes[STEP]).value
+    words = [llvm.mlir_constant(ir.IntegerAttr.get(i64, word)) for word in (place, step)]
+    call_of("avial_step_on", words)
+    for number in dict.fromkeys(number for number in numbers if number >= 0):
+        call_of("avial_step_uses", [llvm.mlir_constant(ir.IntegerAttr.get(i64, number))])
 
 
 def _words(kind: ir.Type) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.program import read_program
+from avial_lab.compiler.ir.attributes import COPIES, PLACES
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
@@ -51,6 +52,9 @@ class PlaceTasks:
                 task.attributes["avial.level"] = ir.IntegerAttr.get(i32, placed.level)
                 task.attributes["avial.device"] = ir.StringAttr.get(placed.device)
                 task.attributes["avial.order"] = ir.IntegerAttr.get(i64, order)
+                place = self.schedule.topology.place_of(placed.device)
+                if place >= self.schedule.topology.ranks:
+                    task.attributes[PLACES] = ir.DenseI64ArrayAttr.get([place])
             graph = self.schedule.graph
             _write_memory(function, graph.buffers, graph.storages)
             _write_programs(
@@ -58,6 +62,7 @@ class PlaceTasks:
                 [[str(step) for step in program] for program in self.schedule.programs],
                 self.schedule.transfers,
             )
+            _write_copies(function, self.schedule)
 
     def __str__(self) -> str:
         schedule = self.schedule
@@ -189,5 +194,20 @@ def _write_programs(
                 }
             )
             for transfer in transfers
+        ]
+    )
+
+
+def _write_copies(function: ir.Operation, schedule: Schedule) -> None:
+    """What ranks copy to their devices and from them, on the function, where they do."""
+    if not schedule.copies:
+        return
+    number = {storage.name: k for k, storage in enumerate(schedule.graph.storages)}
+    function.attributes[COPIES] = ir.ArrayAttr.get(
+        [
+            ir.DenseI64ArrayAttr.get(
+                [copy.source, copy.dest, number[copy.storage], *copy.box.start, *copy.box.stop]
+            )
+            for copy in schedule.copies
         ]
     )

@@ -32,7 +32,7 @@ from avial_lab.compiler.passes.loops.facts.no_alias import NoAlias
 from avial_lab.compiler.passes.tasks.control_level import CONDITIONS
 from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import AvialError, InternalError
-from avial_lab.core.regions import turns
+from avial_lab.core.regions import iterations
 
 NAME = "normalise-tasks"
 
@@ -116,14 +116,14 @@ def _trips(loop: ir.Operation) -> float:
     if len(known) < 3 * dimensions or min(known[2 * dimensions :]) < 1:
         return math.inf
     lows, highs, steps = (known[k * dimensions : (k + 1) * dimensions] for k in range(3))
-    return math.prod(turns(*ends) for ends in zip(lows, highs, steps, strict=True))
+    return math.prod(iterations(*ends) for ends in zip(lows, highs, steps, strict=True))
 
 
 def _affine_trips(loop: ir.Operation) -> float:
     lows, highs = ([end for end in ends if end is not None] for ends in known_ends(loop))
     if not lows or not highs:
         return math.inf
-    return turns(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
+    return iterations(max(lows), min(highs), ir.IntegerAttr(loop.attributes["step"]).value)
 
 
 def _normalise(module: ir.Operation, function: ir.Operation) -> None:

@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, linalg, memref, scf
 
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.worker.reference.forms import number, value_of
+from avial_lab.compiler.worker.reference.forms import extreme, number, value_of
 from avial_lab.core.errors import PassError
 
 SEGMENTS = "operandSegmentSizes"
@@ -188,12 +188,24 @@ def _element_at(array: ir.Value, form: ir.AffineMap, places: Sequence[ir.Value])
 def _extent(
     op: ir.Operation, arrays: Sequence[ir.Value], maps: Sequence[ir.AffineMap], dim: int
 ) -> ir.Value:
-    """How often iterator `dim` runs: the extent of an operand that it is a subscript of."""
-    for array, form in zip(arrays, maps, strict=True):
-        for position, each in enumerate(form.results):
-            if isinstance(each, ir.AffineDimExpr) and each.position == dim:
-                return extent_of(array, position)
-    raise PassError(f"nothing says how often iterator {dim} of {op.name} runs")
+    """How often iterator `dim` runs: the extent of the operands that it is a subscript of. Where
+    they disagree, which only the run knows, the largest: that leaves the others, which is told.
+    """
+    found = [
+        (array, position)
+        for array, form in zip(arrays, maps, strict=True)
+        for position, each in enumerate(form.results)
+        if isinstance(each, ir.AffineDimExpr) and each.position == dim
+    ]
+    if not found:
+        raise PassError(f"nothing says how often iterator {dim} of {op.name} runs")
+    if all(_is_known(*each) for each in found):
+        return extent_of(*found[0])
+    return extreme([extent_of(*each) for each in found], largest=True)
+
+
+def _is_known(array: ir.Value, position: int) -> bool:
+    return ir.MemRefType(array.type).shape[position] != ir.ShapedType.get_dynamic_size()
 
 
 def extent_of(array: ir.Value, position: int) -> ir.Value:

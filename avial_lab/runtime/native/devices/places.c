@@ -41,9 +41,13 @@ static struct {
 static const char *places_said = "";
 const char *avial_device_why(void) { return places_said; }
 
+int64_t avial_device_failed;
+int64_t *avial_ran;
+
 static bool refused(const char *why)
 {
     places_said = why;
+    avial_device_failed = 1;
     return false;
 }
 
@@ -74,6 +78,7 @@ static void give_back(void)
 bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *driver)
 {
     give_back();
+    avial_device_failed = 0;
     avial_apart_seed = (uint64_t)avial_seed;
     here.driver = chosen();
     here.ranks = ranks;
@@ -312,4 +317,50 @@ bool avial_places_end(void)
     if (!well) snprintf(kept, sizeof kept, "%s", places_said), places_said = kept;
     give_back();
     return well;
+}
+
+/* Steps ---------------------------------------------------------------------------------------- */
+
+static struct {
+    int64_t place, number;
+} step;
+
+void avial_step_on(int64_t place, int64_t number)
+{
+    step.place = place;
+    step.number = number;
+}
+
+void avial_step_uses(int64_t array)
+{
+    if (!avial_device_failed) avial_touch(step.place, array, 1);
+}
+
+/* A copy to a device waits too: a message or a task may write the host's memory next. */
+void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box)
+{
+    if (avial_device_failed || !avial_copy_box(from, to, array, box)) return;
+    avial_host_waits(to < here.ranks);
+}
+
+static void keep_times(int64_t tag, int64_t began_ns, int64_t ended_ns)
+{
+    avial_ran[2 * tag] = began_ns;
+    avial_ran[2 * tag + 1] = ended_ns;
+}
+
+/* What the ownership runtime has for phases, where that is not linked. */
+AVIAL_DEVICE void *avial_there(int64_t array, void *host);
+AVIAL_DEVICE void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes);
+
+void *avial_there(int64_t array, void *host)
+{
+    return avial_device_failed ? host : avial_at(step.place, array, host);
+}
+
+void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+{
+    if (avial_device_failed) return;
+    avial_on_launch(avial_ran ? keep_times : NULL);
+    avial_launch_at(step.place, kernel, data, bytes, step.number);
 }

@@ -59,6 +59,20 @@ AVIAL_DEVICE bool avial_host_waits(bool written);
 /* Waits for all; gives memory and devices back. */
 AVIAL_DEVICE bool avial_places_end(void);
 
+/* For programs whose steps are known before they run. What fails is in `avial_device_failed`, and
+ * nothing is launched or copied from then on. */
+extern int64_t avial_device_failed AVIAL_DEVICE;
+
+/* When each launch ran: two words for each step, ns of CLOCK_MONOTONIC; where it is not NULL. */
+extern int64_t *avial_ran AVIAL_DEVICE;
+
+/* The next launch is that of the step, on the place; it uses the array. */
+AVIAL_DEVICE void avial_step_on(int64_t place, int64_t step);
+AVIAL_DEVICE void avial_step_uses(int64_t array);
+
+/* `avial_copy_box`, and the host's memory is free to be used again: what came there is there. */
+AVIAL_DEVICE void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box);
+
 /* Why the last call failed; and in numbers, of this run: copies and their bytes by pair of places. */
 AVIAL_DEVICE const char *avial_device_why(void);
 AVIAL_DEVICE int64_t avial_copied(int64_t from, int64_t to, int64_t *bytes);

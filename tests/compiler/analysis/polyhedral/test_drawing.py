@@ -57,7 +57,7 @@ def test_a_chain(context: ir.Context) -> None:
     }
     assert len(found.forbidding) == len(found.needs)
     assert list(map(str, found.dependences)) == snapshot(
-        ["flow A[i] -> A[i - 1], carried by i (i 1)"]
+        ["RAW A[i] -> A[i - 1], carried by i (i 1)"]
     )
 
 
@@ -119,12 +119,12 @@ def test_loops_side_by_side_have_a_lane_each(context: ir.Context) -> None:
     assert (Cell(0, 0, 3), Cell(1, 1, 3)) not in flow  # the next round writes it anew
     assert list(map(str, found.dependences)) == snapshot(
         [
-            "flow B[i] -> B[j], within an iteration (t 0)",
-            "flow A[j] -> A[i - 1], carried by t (t 1)",
-            "anti A[i - 1] -> A[j], within an iteration (t 0)",
-            "anti B[j] -> B[i], carried by t (t 1)",
-            "output B[i] -> B[i], carried by t (t 1, i 0)",
-            "output A[j] -> A[j], carried by t (t 1, j 0)",
+            "RAW B[i] -> B[j], within an iteration (t 0)",
+            "RAW A[j] -> A[i - 1], carried by t (t 1)",
+            "WAR A[i - 1] -> A[j], within an iteration (t 0)",
+            "WAR B[j] -> B[i], carried by t (t 1)",
+            "WAW B[i] -> B[i], carried by t (t 1, i 0)",
+            "WAW A[j] -> A[j], carried by t (t 1, j 0)",
         ]
     )
 

@@ -98,6 +98,16 @@ CASES = {
         0,
         20,
     ),
+    "sizes that disagree": (
+        """%v = memref.subview %a[0] [%three] [1] : memref<20xi32> to memref<?xi32, strided<[1]>>
+           %w = memref.subview %big[0] [%late] [1] : memref<30xi32> to memref<?xi32, strided<[1]>>
+           linalg.copy ins(%v : memref<?xi32, strided<[1]>>)
+             outs(%w : memref<?xi32, strided<[1]>>)""",
+        "linalg.copy",
+        3,
+        0,
+        3,
+    ),
     "subview": (
         """%v = memref.subview %a[%late] [4] [1] : memref<20xi32> to memref<4xi32, strided<[1],
         offset: ?>>
@@ -127,6 +137,7 @@ CASES = {
 }
 
 ELEMENTS = {
+    "linalg.copy": "memref.load",
     "vector.gather": "memref.load",
     "vector.maskedstore": "memref.store",
     "vector.transfer_read": "memref.load",

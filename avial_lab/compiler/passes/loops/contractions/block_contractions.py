@@ -176,12 +176,12 @@ class BlockContractions:
             remark += ", each followed by contractions that update the remaining part"
         add_remark(loop, f"{NAME}{{steps={steps.width}}}", remark)
         for update in steps.updates:
-            saved = [value for save in update.saves for value in save.values]
+            saved = [value for snapshot in update.snapshots for value in snapshot.values]
             found = update.contraction
             self._add_remarks(loop, found, code.products(found, saved), self._sizes.tiles(found))
         # Panels that are read as they change have rows to go along; the others walk down columns.
-        saving = any(update.saves for update in steps.updates)
-        return [(each, 0 if saving else width // NARROWER) for each in code.steps(steps)]
+        with_snapshots = any(update.snapshots for update in steps.updates)
+        return [(each, 0 if with_snapshots else width // NARROWER) for each in code.steps(steps)]
 
     def _table(self, loop: ir.Operation, shared: SharedCode) -> bool:
         """Whether the nest became tiles of a table."""

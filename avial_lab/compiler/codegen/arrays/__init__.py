@@ -1,0 +1,1 @@
+"""Array operations: what one element of a result is."""

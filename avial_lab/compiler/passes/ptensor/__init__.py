@@ -1,0 +1,1 @@
+"""Arrays that are recorded: from values to loops on memory."""

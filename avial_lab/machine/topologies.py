@@ -1,0 +1,32 @@
+"""A machine by what a user calls it: a preset, a file, or so many ranks here.
+
+Text or path -> Topology.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from avial_lab.core.errors import OptionError
+from avial_lab.machine.presets import PRESET, PRESETS, preset
+from avial_lab.machine.simgrid_platform import read_platform
+from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology_file import read_topology
+
+
+def topology_called(name: str | Path | Topology) -> Topology:
+    """`preset:laptop`, `cluster.yaml`, `platform.xml` (SimGrid's), or one that is there already."""
+    if isinstance(name, Topology):
+        return name
+    text = str(name)
+    if text.startswith(PRESET):
+        return preset(text.removeprefix(PRESET))
+    path = Path(text)
+    if path.suffix == ".xml":
+        return read_platform(path)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return read_topology(path)
+    raise OptionError(
+        f"'{text}' is no topology",
+        hint=f"give a file (.yaml, .xml) or one of: {', '.join(PRESET + each for each in PRESETS)}",
+    )

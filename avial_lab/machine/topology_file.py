@@ -1,0 +1,253 @@
+"""A machine from a file in YAML.
+
+    name: lab
+    nodes:
+      - {name: n, count: 4, cores: 16, core_flops: 40 GFLOP/s, core_bandwidth: 12 GB/s,
+         memory_bandwidth: 100 GB/s, memory: 64 GiB, ranks: 2}
+    links:
+      - {name: eth, kind: ethernet, bandwidth: 25 Gbit/s, latency: 10 us}
+      - {name: shm, kind: shared memory, bandwidth: 5 GB/s, latency: 1 us}
+    inside: shm          # between ranks of a node
+    switch: eth          # every node has a link like it to one switch
+    routes:              # in place of `switch`, or for pairs that have a way of their own
+      - {from: n0, to: n1, links: [eth]}
+
+Path -> Topology. Every number has a unit. Unknown keys are refused with the near one; what is wrong
+is told with line and column. Nothing in the file is evaluated.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.machine.constants import MOST_ETHERNET_BYTES_PER_S
+from avial_lab.machine.platform import Accelerator, Link, Node, Platform
+from avial_lab.machine.presets import topology_on
+from avial_lab.machine.topology import Topology
+from avial_lab.machine.units import Quantity, UnitError, parsed
+
+MOST_NODES = 100_000
+
+
+class TopologyError(AvialError):
+    """A topology file that does not say what it has to."""
+
+
+class LikelyBitsWarning(UserWarning):
+    """A link whose bandwidth is that of eight like it: bits were probably meant, not bytes."""
+
+
+def read_topology(path: Path) -> Topology:
+    """Raises TopologyError with the place of what is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TopologyError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise TopologyError(f"{path} is not a text in UTF-8") from None
+    return topology_in(text, str(path))
+
+
+def topology_in(text: str, name: str) -> Topology:
+    """The same of a text; `name` is what errors call it."""
+    import yaml  # takes some 30 ms to load
+
+    compose: Callable[..., Any] = cast("Any", yaml).compose
+    try:
+        root = compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark: Any = error.problem_mark
+        span = CellSpan(name, text, mark.line + 1, mark.column + 1) if mark else None
+        raise TopologyError(f"this is not YAML: {error.problem}", span=span) from None
+    except (yaml.YAMLError, RecursionError):
+        raise TopologyError(f"{name} is not YAML") from None
+    if root is None:
+        raise TopologyError(f"{name} is empty", hint="a topology has nodes and links")
+    return _topology(_Reader(name, text, root))
+
+
+class _Reader:
+    """A node of the file and where it stands."""
+
+    def __init__(self, name: str, text: str, node: Any) -> None:  # noqa: ANN401  PyYAML's
+        self.name, self.text, self.node = name, text, node
+
+    def error(self, message: str, hint: str | None = None) -> TopologyError:
+        mark = self.node.start_mark
+        span = CellSpan(self.name, self.text, mark.line + 1, mark.column + 1)
+        return TopologyError(message, span=span, hint=hint)
+
+    def mapping(self, what: str, known: Sequence[str]) -> Mapping[str, _Reader]:
+        """Its members; a key that is not known is refused, and one that stands twice."""
+        if self.node.id != "mapping":
+            raise self.error(f"{what} has keys: {', '.join(known)}")
+        found: dict[str, _Reader] = {}
+        for key_node, value in self.node.value:
+            key, at = str(key_node.value), _Reader(self.name, self.text, key_node)
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(known)}"
+                raise at.error(f"{what} has no '{key}'", hint)
+            if key in found:
+                raise at.error(f"'{key}' stands twice")
+            found[key] = _Reader(self.name, self.text, value)
+        return found
+
+    def items(self, what: str) -> list[_Reader]:
+        if self.node.id != "sequence":
+            raise self.error(f"{what} is a list")
+        return [_Reader(self.name, self.text, each) for each in self.node.value]
+
+    def word(self, what: str) -> str:
+        if self.node.id != "scalar" or not str(self.node.value).strip():
+            raise self.error(f"{what} is a name")
+        return str(self.node.value).strip()
+
+    def whole(self, what: str, *, most: int = MOST_NODES) -> int:
+        try:
+            value = int(self.word(what))
+        except ValueError:
+            raise self.error(f"{what} is a whole number, not '{self.node.value}'") from None
+        if not 1 <= value <= most:
+            raise self.error(f"{what} is {value}; expected 1 to {most:,}")
+        return value
+
+    def quantity(self, what: str, quantity: Quantity) -> float:
+        try:
+            return parsed(self.word(what), quantity)
+        except UnitError as error:
+            raise self.error(f"{what}: {error}") from None
+
+
+_NODE = (
+    "name", "count", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory",
+    "sockets", "ranks", "gpus",
+)  # fmt: skip
+_GPU = ("count", "arch", "flops", "bandwidth", "memory")
+_LINK = ("name", "kind", "bandwidth", "latency")
+
+
+def _topology(root: _Reader) -> Topology:
+    members = root.mapping("a topology", ("name", "nodes", "links", "inside", "switch", "routes"))
+    if "nodes" not in members:
+        raise root.error("a topology has nodes", "nodes: [{name: n, cores: 8, …}]")
+    nodes = [node for each in members["nodes"].items("nodes") for node in _nodes(each)]
+    if not nodes:
+        raise members["nodes"].error("there are no nodes, and so no ranks")
+    names = [node.name for node in nodes]
+    if len(set(names)) < len(names):
+        raise members["nodes"].error("two nodes have the same name", "give each entry its own name")
+    links = {
+        link.name: link
+        for each in (members["links"].items("links") if "links" in members else [])
+        for link in [_link(each)]
+    }
+    label = members["name"].word("name") if "name" in members else root.name
+    made, uplinks = list(links.values()), dict[str, tuple[tuple[str, str], ...]]()
+    if "switch" in members:
+        like = _known(members["switch"], links)
+        for name in names:
+            own = Link(f"{name}-{like.name}", like.bandwidth_bytes_per_s, like.latency_s, like.kind)
+            made.append(own)
+            uplinks[name] = (("switch", own.name),)
+    inside: dict[str, str] = {}
+    if "inside" in members:
+        inside = dict.fromkeys(names, _known(members["inside"], links).name)
+    routes = _routes(members["routes"], set(names), links) if "routes" in members else {}
+    platform = Platform(
+        tuple(nodes), tuple(made), label, f"from {root.name}",
+        inside=inside, uplinks=uplinks, routes=routes,
+    )  # fmt: skip
+    return topology_on(platform)
+
+
+def _nodes(entry: _Reader) -> list[Node]:
+    """As many as its `count`, numbered from 0 where there are several."""
+    members = entry.mapping("a node", _NODE)
+    needed = ("name", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory")
+    for key in needed:
+        if key not in members:
+            raise entry.error(f"a node has '{key}'", f"a node needs {', '.join(needed)}")
+    name = members["name"].word("name")
+    count = members["count"].whole("count") if "count" in members else 1
+    made = Node(
+        name,
+        members["cores"].whole("cores"),
+        members["core_flops"].quantity("core_flops", Quantity.FLOPS),
+        members["core_bandwidth"].quantity("core_bandwidth", Quantity.BYTES_PER_S),
+        members["memory_bandwidth"].quantity("memory_bandwidth", Quantity.BYTES_PER_S),
+        int(members["memory"].quantity("memory", Quantity.BYTES)),
+        sockets=members["sockets"].whole("sockets") if "sockets" in members else 1,
+        accelerators=_gpus(members["gpus"]) if "gpus" in members else (),
+        ranks=members["ranks"].whole("ranks") if "ranks" in members else 1,
+    )
+    if count == 1:
+        return [made]
+    return [replace(made, name=f"{name}{k}") for k in range(count)]
+
+
+def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
+    members = entry.mapping("gpus", _GPU)
+    for key in _GPU[1:]:
+        if key not in members:
+            raise entry.error(f"gpus have '{key}'", f"gpus need {', '.join(_GPU[1:])}")
+    gpu = Accelerator(
+        "gpu",
+        members["arch"].word("arch"),
+        members["flops"].quantity("flops", Quantity.FLOPS),
+        members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S),
+        int(members["memory"].quantity("memory", Quantity.BYTES)),
+    )
+    return (gpu,) * (members["count"].whole("count") if "count" in members else 1)
+
+
+def _link(entry: _Reader) -> Link:
+    members = entry.mapping("a link", _LINK)
+    for key in ("name", "bandwidth", "latency"):
+        if key not in members:
+            raise entry.error(f"a link has '{key}'", "a link needs name, bandwidth, latency")
+    kind = members["kind"].word("kind") if "kind" in members else "link"
+    rate = members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)
+    written = members["bandwidth"].word("bandwidth")
+    if kind == "ethernet" and "bit" not in written and rate > MOST_ETHERNET_BYTES_PER_S:
+        warnings.warn(
+            f"{entry.name}: {written} is {8 * rate / 1e9:.0f} Gbit/s; was 'bit/s' meant?",
+            LikelyBitsWarning,
+            stacklevel=2,
+        )
+    latency_s = members["latency"].quantity("latency", Quantity.SECONDS)
+    return Link(members["name"].word("name"), rate, latency_s, kind)
+
+
+def _known(entry: _Reader, links: Mapping[str, Link]) -> Link:
+    name = entry.word("a link")
+    if name not in links:
+        near = get_close_matches(name, links, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(links) or 'none'}"
+        raise entry.error(f"there is no link '{name}'", hint)
+    return links[name]
+
+
+def _routes(
+    entry: _Reader, names: set[str], links: Mapping[str, Link]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for each in entry.items("routes"):
+        members = each.mapping("a route", ("from", "to", "links"))
+        if len(members) < 3:
+            raise each.error("a route has from, to and links")
+        ends: list[str] = []
+        for key in ("from", "to"):
+            name = members[key].word(key)
+            if name not in names:
+                raise members[key].error(f"there is no node '{name}'")
+            ends.append(name)
+        way = tuple(_known(link, links).name for link in members["links"].items("links"))
+        found[ends[0], ends[1]] = way
+    return found

@@ -1,0 +1,46 @@
+"""NumPy-like arrays that live on the ranks of a cluster, and compute where their data is.
+
+    xp = avial_lab.ptensor.on(cluster)
+    u = xp.zeros((4000, 4000));  u[0] = 1.0
+    u[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+    float(u.sum())
+
+Operations are recorded, in `recording`, as a program of the ptensor dialect; it is compiled and run
+when a value is asked for. Between runs the arrays stay with the engines (`connection`).
+
+The module itself is a namespace: the session's cluster, else `AVIAL_RANKS` ranks (1), started when
+first needed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.connection import default_cluster
+from avial_lab.ptensor.namespace import Namespace
+
+if TYPE_CHECKING:
+    from avial_lab.program.reference_run import OneProcess
+    from avial_lab.runtime.launch.cluster import Cluster
+
+__all__ = ["Array", "Namespace", "on"]
+
+
+def on(cluster: Cluster | OneProcess | None = None) -> Namespace:
+    """Arrays on the engines of that cluster, all of them; without one on the session's, or on one
+    that is started for it.
+    """
+    return Namespace(cluster or default_cluster())
+
+
+@cache
+def _default() -> Namespace:
+    return on()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return getattr(_default(), name)

@@ -1,0 +1,420 @@
+"""The array that a user holds: a memory of the cluster, or a part of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from avial_lab.core.regions import Box, union
+from avial_lab.ptensor.recording import Memory, Part, Value, forms_of
+
+if TYPE_CHECKING:
+    from avial_lab.artifact.explanation import Explanation
+    from avial_lab.program.program import Program
+    from avial_lab.ptensor.namespace import Namespace
+
+_SHOWN = 1000
+"""Elements from which on an array is shown by its description alone."""
+
+
+def _operator(name: str) -> Callable[[Array, Any], Any]:
+    def operate(self: Array, other: Any) -> Any:
+        return self._with(name, self, other)
+
+    return operate
+
+
+def _reflected(name: str) -> Callable[[Array, Any], Any]:
+    def operate(self: Array, other: Any) -> Any:
+        return self._with(name, other, self)
+
+    return operate
+
+
+def _in_place(name: str) -> Callable[[Array, Any], Array]:
+    def operate(self: Array, other: Any) -> Array:
+        made = self._with(name, self, other)
+        if made is NotImplemented:
+            return made
+        if made.shape != self.shape:
+            raise ValueError(
+                f"an array of shape {made.shape} does not fit into one of {self.shape}"
+            )
+        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"{name}: {made.dtype} cannot be cast to {self.dtype}")
+        self[...] = made
+        return self
+
+    return operate
+
+
+class Array:
+    """An array of the namespace's cluster, with NumPy's meaning: basic subscripts are views that
+    write through, operators are recorded and run when a value is asked for.
+    """
+
+    __array_priority__ = 1000
+
+    def __init__(self, xp: Namespace, memory: Memory, part: Part, shape: tuple[int, ...]) -> None:
+        self._xp = xp
+        self._memory = memory
+        self._part = part
+        self.shape = shape
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._memory.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        return "default"
+
+    @property
+    def layout(self) -> str:
+        """Who holds what of its memory: runs what it depends on."""
+        self._settled()
+        resident = self._memory.resident
+        if resident is None:
+            return "nobody holds an element of it"
+        boxes: dict[int, list[Box]] = {}
+        for piece in resident.pieces:
+            boxes.setdefault(piece.rank, []).append(piece.box)
+        lines = [
+            f"rank {rank}  {', '.join(str(box) for box in union(held))}"
+            for rank, held in sorted(boxes.items())
+        ]
+        return "\n".join(lines) or "nobody holds an element of it"
+
+    @property
+    def program(self) -> Program | None:
+        """The program of the last run, which it may come from."""
+        self._settled()
+        return self._xp.connection.last
+
+    def explain(self) -> Explanation | None:
+        """What the last run divided, moved and why."""
+        program = self.program
+        return program.explain() if program is not None else None
+
+    @property
+    def T(self) -> Array:
+        return self._xp.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Array:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self._xp.permute_dims(self, (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[k] for k in range(self.shape[0]))
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """All of it, here: a gather, which `xp.report()` counts."""
+        if copy is False:
+            raise ValueError("the elements are with the engines: what comes here is a copy")
+        whole = self._xp.connection.take(self._memory)
+        subscripts: list[Any] = []
+        dims: list[int] = []
+        for (offset, dim, step), extent in zip(self._part, self._memory.shape, strict=True):
+            if dim < 0:
+                subscripts.append(offset)
+                continue
+            count = self.shape[dim]
+            stop: int | None = offset + step * count
+            if stop is not None and (stop < 0 or count == 0):
+                stop = None if count else offset
+            subscripts.append(slice(offset, stop, step) if extent else slice(None))
+            dims.append(dim)
+        part = whole[tuple(subscripts)]
+        part = part.transpose(np.argsort(dims)) if dims else part
+        array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
+        return np.array(array, dtype=dtype, copy=True)
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __complex__(self) -> complex:
+        return complex(np.asarray(self))
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __index__(self) -> int:
+        return np.asarray(self).__index__()
+
+    def item(self) -> Any:
+        return np.asarray(self).item()
+
+    def tolist(self) -> Any:
+        return np.asarray(self).tolist()
+
+    def __repr__(self) -> str:
+        if self.size > _SHOWN:
+            return f"Array(shape={self.shape}, dtype={self.dtype}, on {self._xp.ranks} ranks)"
+        return repr(np.asarray(self)).replace("array(", "Array(", 1)
+
+    __str__ = __repr__
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Array:
+        part, shape = self._subscript(key)
+        return Array(self._xp, self._memory, part, shape)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        part, shape = self._subscript(key)
+        given = self._xp.value_of(value, self.dtype)
+        if not np.can_cast(given.dtype, self.dtype, "unsafe"):
+            raise TypeError(f"{given.dtype} cannot be cast to {self.dtype}")
+        lost = len(given.shape) - len(shape)
+        if lost > 0 and all(extent == 1 for extent in given.shape[:lost]):
+            recording = self._xp.connection.record()
+            forms = ["0"] * lost + [f"d{d}" for d in range(len(shape))]
+            given = recording.view(given, given.shape[lost:], forms)
+        try:
+            fits = np.broadcast_shapes(given.shape, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"could not broadcast input array from shape {given.shape} into shape {shape}"
+            )
+        recording = self._xp.connection.record()
+        given = recording.cast(given, self.dtype)
+        recording.write(self._memory, part, self._xp.broadcast_value(given, shape))
+
+    def _subscript(self, key: Any) -> tuple[Part, tuple[int, ...]]:
+        """The part that a basic subscript names; IndexError and TypeError as NumPy raises them."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if any(_is_fancy(each) for each in keys):
+            raise TypeError(
+                "masks and arrays as subscripts are not there yet: use slices, or "
+                "xp.where(mask, x, y)"
+            )
+        # NumPy says what is wrong with it, and what comes out, by an array that takes no memory.
+        probe = np.broadcast_to(np.empty((), self.dtype), self.shape)
+        shape = probe[key].shape
+        taken = sum(1 for each in keys if each is not None and each is not Ellipsis)
+        if not any(each is Ellipsis for each in keys):
+            keys.append(Ellipsis)
+        old, new = 0, 0
+        of_dim: dict[int, tuple[int, int, int]] = {}
+        for each in keys:
+            if each is None:
+                new += 1
+            elif each is Ellipsis:
+                for _ in range(self.ndim - taken):
+                    of_dim[old] = (0, new, 1)
+                    old, new = old + 1, new + 1
+            elif isinstance(each, slice):
+                start, _, step = each.indices(self.shape[old])
+                of_dim[old] = (start, new, step)
+                old, new = old + 1, new + 1
+            else:
+                position = int(each)
+                of_dim[old] = (position + self.shape[old] * (position < 0), -1, 0)
+                old += 1
+        part = tuple(_through(place, of_dim) for place in self._part)
+        return part, shape
+
+    # -- recorded ----------------------------------------------------------------------------------
+
+    def value(self) -> Value:
+        """It in the recording, as it is now."""
+        recording = self._xp.connection.record()
+        whole = recording.read(self._memory)
+        if self._is_whole():
+            return whole
+        return recording.view(whole, self.shape, forms_of(self._part))
+
+    def _is_whole(self) -> bool:
+        return self.shape == self._memory.shape and all(
+            place == (0, dim, 1) for dim, place in enumerate(self._part)
+        )
+
+    def _settled(self) -> None:
+        if self._memory.value is not None or self._memory.name is not None:
+            self._xp.connection.run()
+
+    def _with(self, name: str, left: Any, right: Any) -> Any:
+        if not all(_is_operand(each) for each in (left, right)):
+            return NotImplemented
+        return getattr(self._xp, name)(left, right)
+
+    __add__, __radd__, __iadd__ = _operator("add"), _reflected("add"), _in_place("add")
+    __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
+    __isub__ = _in_place("subtract")
+    __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
+    __imul__ = _in_place("multiply")
+    __truediv__, __rtruediv__ = _operator("divide"), _reflected("divide")
+    __itruediv__ = _in_place("divide")
+    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _reflected("floor_divide")
+    __ifloordiv__ = _in_place("floor_divide")
+    __mod__, __rmod__ = _operator("remainder"), _reflected("remainder")
+    __imod__ = _in_place("remainder")
+    __pow__, __rpow__, __ipow__ = _operator("pow"), _reflected("pow"), _in_place("pow")
+    __matmul__, __rmatmul__ = _operator("matmul"), _reflected("matmul")
+    __and__, __rand__ = _operator("bitwise_and"), _reflected("bitwise_and")
+    __iand__ = _in_place("bitwise_and")
+    __or__, __ror__ = _operator("bitwise_or"), _reflected("bitwise_or")
+    __ior__ = _in_place("bitwise_or")
+    __xor__, __rxor__ = _operator("bitwise_xor"), _reflected("bitwise_xor")
+    __ixor__ = _in_place("bitwise_xor")
+    __lshift__ = _operator("bitwise_left_shift")
+    __rlshift__ = _reflected("bitwise_left_shift")
+    __ilshift__ = _in_place("bitwise_left_shift")
+    __rshift__ = _operator("bitwise_right_shift")
+    __rrshift__ = _reflected("bitwise_right_shift")
+    __irshift__ = _in_place("bitwise_right_shift")
+    __eq__, __ne__ = _operator("equal"), _operator("not_equal")  # type: ignore[assignment]
+    __lt__, __le__ = _operator("less"), _operator("less_equal")
+    __gt__, __ge__ = _operator("greater"), _operator("greater_equal")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Array:
+        return self._xp.negative(self)
+
+    def __pos__(self) -> Array:
+        return self._xp.positive(self)
+
+    def __abs__(self) -> Array:
+        return self._xp.abs(self)
+
+    def __invert__(self) -> Array:
+        return self._xp.bitwise_invert(self)
+
+    # -- NumPy's methods ---------------------------------------------------------------------------
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+        return self._xp.astype(self, dtype, copy=copy)
+
+    def copy(self) -> Array:
+        return self._xp.asarray(self, copy=True)
+
+    def reshape(self, *shape: Any) -> Array:
+        return self._xp.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Array:
+        if not axes:
+            return self.T
+        return self._xp.permute_dims(self, axes[0] if len(axes) == 1 else axes)
+
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+        return self._xp.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+        return self._xp.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        return self._xp.min(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        return self._xp.max(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        return self._xp.mean(self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Array:
+        return self._xp.var(self, axis=axis, correction=ddof, keepdims=keepdims)
+
+    def std(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Array:
+        return self._xp.std(self, axis=axis, correction=ddof, keepdims=keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        return self._xp.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Array:
+        return self._xp.all(self, axis=axis, keepdims=keepdims)
+
+    # -- other people's code -----------------------------------------------------------------------
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"version {api_version!r} of the array API is not known here")
+        return self._xp
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
+        if device != "default" or stream is not None:
+            raise ValueError(f"the only device is 'default', not {device!r}")
+        return self
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """NumPy's function of that name here, where the arrays are; never a silent gather."""
+        found = self._xp.ufunc_of(ufunc.__name__)
+        out = kwargs.pop("out", (None,))[0]
+        if method != "__call__" or found is None or kwargs:
+            how = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+            raise TypeError(
+                f"{how} of arrays on ranks is not there; numpy.asarray(x) brings one here first"
+            )
+        made = found(*inputs)
+        if out is None:
+            return made
+        out[...] = made
+        return out
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Any
+    ) -> Any:
+        found = self._xp.function_of(func.__name__)
+        if found is None or func.__module__ not in ("numpy", "numpy.linalg"):
+            raise TypeError(
+                f"{func.__module__}.{func.__name__} of arrays on ranks is not there; "
+                "numpy.asarray(x) brings one here first"
+            )
+        return found(*args, **kwargs)
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, Array | bool | int | float | complex | np.generic | np.ndarray)
+
+
+def _is_fancy(key: Any) -> bool:
+    if isinstance(key, bool | np.bool_ | list | np.ndarray):
+        return True
+    return isinstance(key, Array) and (key.ndim > 0 or key.dtype.kind == "b")
+
+
+def _through(
+    place: tuple[int, int, int], of_dim: dict[int, tuple[int, int, int]]
+) -> tuple[int, int, int]:
+    """A memory's subscript by the dimensions of a view, by those of a view of that."""
+    offset, dim, step = place
+    if dim < 0:
+        return place
+    start, inner, stride = of_dim[dim]
+    return offset + step * start, inner, step * stride if inner >= 0 else 0
+
+
+def _with_ones(shape: tuple[int, ...], dims: Sequence[int]) -> tuple[int, ...]:
+    """`shape` with extents of 1 but for those `dims`."""
+    return tuple(extent if d in dims else 1 for d, extent in enumerate(shape))

@@ -1,0 +1,223 @@
+"""Recorded programs on a cluster: compiled once, run on arrays that stay there.
+
+Recording -> the engines' arrays; array -> NumPy array.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from avial_lab.core.errors import ClusterError, OptionError
+from avial_lab.core.regions import Box
+from avial_lab.planning.schedule import Piece
+from avial_lab.program.compilation import compile as compile_program
+from avial_lab.program.program import Program
+from avial_lab.program.reference_run import OneProcess
+from avial_lab.program.session import cluster as session_cluster
+from avial_lab.program.session import use_cluster
+from avial_lab.ptensor.elements import stored_dtype
+from avial_lab.ptensor.recording import INTEGERS, REALS, Memory, Recorded, Recording
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.residence import LostArray, Residence, Resident, new_resident
+from avial_lab.trace import Trace
+
+MOST_STATEMENTS = 20_000
+"""Recorded before they are run."""
+MOST_PROGRAMS = 512
+
+
+@dataclass
+class Connection:
+    """One cluster's arrays: what is recorded for them, and the programs they were computed by."""
+
+    cluster: Cluster | OneProcess
+    recording: Recording = field(default_factory=Recording)
+    runs: int = 0
+    compiled: int = 0
+    gathers: int = 0
+    messages: int = 0
+    bytes_moved: int = 0
+    last: Program | None = None
+    trace: Trace | None = None
+    _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
+    _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
+        default_factory=OrderedDict
+    )
+
+    def __post_init__(self) -> None:
+        self.residence: _OnRanks | _InProcess
+        self.ranks = self.cluster.topology.ranks
+        if isinstance(self.cluster, Cluster):
+            self.residence = _OnRanks(self.cluster)
+        else:
+            self.residence = _InProcess(self.cluster)
+
+    def record(self) -> Recording:
+        """The recording to add to; what there is too much of is run first."""
+        if len(self.recording.statements) > MOST_STATEMENTS:
+            self.run()
+        return self.recording
+
+    def run(self) -> None:
+        """Run what is recorded. Whatever happens, the next recording begins empty."""
+        recording, self.recording = self.recording, Recording()
+        recorded = recording.finish()
+        try:
+            residents = self._run(recorded) if recorded is not None else {}
+        except BaseException:
+            # What was to be written is neither what it was nor what it was to be.
+            recording.settle(_lose)
+            raise
+        recording.settle(lambda memory: _settle(memory, residents))
+
+    def _run(self, recorded: Recorded) -> dict[str, Resident]:
+        program = self._program(recorded)
+        residents = {
+            name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
+            for name, argument in recorded.arrays.items()
+        }
+        tables = self._tables_of(recorded)
+        self.residence.sweep()
+        self.trace = program.trace = self.residence.run_program(program, residents | tables)
+        self.messages += sum(move.messages for move in self.trace.moves)
+        self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
+        self.runs += 1
+        self.last = program
+        return residents
+
+    def _program(self, recorded: Recorded) -> Program:
+        known = self._programs.get(recorded.text)
+        if known is None:
+            arrays: dict[str, np.ndarray] = {
+                name: np.empty(argument.shape, stored_dtype(argument.dtype))
+                for name, argument in recorded.arrays.items()
+            }
+            arrays |= {name: np.asarray(held) for name, held in _tables(recorded).items()}
+            known = compile_program(
+                recorded.text, arrays=arrays, ranks=self.ranks, cell="recorded arrays"
+            )
+            self.compiled += 1
+            self._programs[recorded.text] = known
+            if len(self._programs) > MOST_PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(recorded.text)
+        return known
+
+    def _tables_of(self, recorded: Recorded) -> dict[str, Resident]:
+        """Numbers are given to every rank, once."""
+        found: dict[str, Resident] = {}
+        for name, held in _tables(recorded).items():
+            key = (name, tuple(held.tobytes()))
+            if key not in self._tables:
+                self._tables[key] = self.residence.put(held, everywhere=True)
+                if len(self._tables) > MOST_PROGRAMS:
+                    self._tables.popitem(last=False)
+            found[name] = self._tables[key]
+        return found
+
+    def put(self, array: np.ndarray) -> Memory:
+        """A copy of the array, in blocks of its rows."""
+        resident = self.residence.put(array)
+        return Memory(array.shape, array.dtype, resident)
+
+    def take(self, memory: Memory) -> np.ndarray:
+        """All of it, here; runs what it depends on."""
+        if memory.value is not None or memory.name is not None:
+            self.run()
+        if memory.lost:
+            raise LostArray(
+                "the array is gone: the run that was to make or change it failed",
+                hint="make it again",
+            )
+        self.gathers += 1
+        if memory.resident is None:
+            return np.zeros(memory.shape, memory.dtype)
+        return self.residence.take(memory.resident, memory.dtype)
+
+
+class _OnRanks(Residence):
+    """With the engines of a cluster."""
+
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+        return self.run(program.binary, arrays)
+
+
+@dataclass
+class _InProcess:
+    """Without ranks: the reference computes, here."""
+
+    place: OneProcess
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def new(self, shape: Sequence[int], itemsize: int) -> Resident:
+        made = new_resident(shape, itemsize)
+        weakref.finalize(made, self.arrays.pop, made.number, None)
+        return made
+
+    def put(self, array: np.ndarray, *, everywhere: bool = False) -> Resident:
+        del everywhere  # there is nowhere else
+        made = self.new(array.shape, array.itemsize)
+        self._keep(made, array.copy())
+        return made
+
+    def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
+        return self.arrays[resident.number].view(dtype).copy()
+
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+        given: dict[str, np.ndarray] = {}
+        for name, resident in arrays.items():
+            like = program.arrays[name]
+            held = self.arrays.get(resident.number)
+            given[name] = (
+                np.zeros(like.shape, like.dtype) if held is None else held.view(like.dtype)
+            )
+        trace = replace(program, arrays=given).run(self.place)
+        for name, resident in arrays.items():
+            self._keep(resident, given[name])
+        return trace
+
+    def sweep(self) -> None:
+        """What is forgotten is gone already."""
+
+    def _keep(self, resident: Resident, array: np.ndarray) -> None:
+        self.arrays[resident.number] = array
+        resident.pieces = (Piece(0, resident.storage.name, Box.whole(array.shape)),)
+
+
+def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
+    if memory.resident is None and memory.name is not None:
+        memory.resident = residents.get(memory.name[1:])
+
+
+def _lose(memory: Memory) -> None:
+    memory.lost = True
+
+
+def _tables(recorded: Recorded) -> dict[str, np.ndarray]:
+    tables = {
+        REALS: np.array(recorded.reals, np.float64),
+        INTEGERS: np.array(recorded.integers, np.int64),
+    }
+    return {name: held for name, held in tables.items() if held.size}
+
+
+def default_cluster() -> Cluster | OneProcess:
+    """The session's; else one of AVIAL_RANKS ranks (1), which is then the session's."""
+    try:
+        found = session_cluster()
+    except ClusterError:
+        found = None
+    if found is not None and not found.is_stopped:
+        return found
+    wanted = os.environ.get("AVIAL_RANKS", "1")
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise OptionError(f"AVIAL_RANKS is {wanted!r}, no number of ranks")
+    started = Cluster.start(cpu=int(wanted), gpu=0)
+    use_cluster(started)
+    return started

@@ -1,0 +1,742 @@
+"""The functions on arrays, by the names of the array API standard (2024.12) and NumPy's.
+
+Arrays, numbers -> arrays that are recorded. dtypes are NumPy's own objects, and what a result's is
+NumPy itself is asked; shapes are checked when an operation is recorded, at the caller's line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.connection import Connection
+from avial_lab.ptensor.elements import element_of
+from avial_lab.ptensor.recording import Memory, Value
+
+if TYPE_CHECKING:
+    from avial_lab.program.reference_run import OneProcess
+    from avial_lab.runtime.launch.cluster import Cluster
+
+_DTYPES = ("bool", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)), "float16",
+           "float32", "float64", "complex64", "complex128")  # fmt: skip
+
+_UNARY: dict[str, str] = {
+    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+    "atan": "arctan", "atanh": "arctanh", "bitwise_invert": "invert", "ceil": "ceil",
+    "conj": "conjugate", "cos": "cos", "cosh": "cosh", "exp": "exp", "expm1": "expm1",
+    "floor": "floor", "isfinite": "isfinite", "isinf": "isinf", "isnan": "isnan", "log": "log",
+    "log10": "log10", "log1p": "log1p", "log2": "log2", "logical_not": "logical_not",
+    "negative": "negative", "positive": "positive", "reciprocal": "reciprocal", "round": "rint",
+    "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan",
+    "tanh": "tanh", "trunc": "trunc",
+}  # fmt: skip
+_BINARY: dict[str, str] = {
+    "add": "add", "atan2": "arctan2", "bitwise_and": "bitwise_and",
+    "bitwise_left_shift": "left_shift", "bitwise_or": "bitwise_or",
+    "bitwise_right_shift": "right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign",
+    "divide": "true_divide", "equal": "equal", "floor_divide": "floor_divide", "greater": "greater",
+    "greater_equal": "greater_equal", "less": "less", "less_equal": "less_equal",
+    "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
+    "maximum": "maximum", "minimum": "minimum", "multiply": "multiply", "not_equal": "not_equal",
+    "pow": "power", "remainder": "remainder", "subtract": "subtract",
+}  # fmt: skip
+"""Our name -> the ufunc of NumPy that has its meaning and says its types."""
+
+_ORDERING = frozenset({"less", "less_equal", "greater", "greater_equal", "maximum", "minimum"})
+_LOGICAL = {"logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
+_COMPLEX = frozenset(
+    {"abs", "conj", "exp", "expm1", "log", "logical_not", "negative", "positive",
+     "sqrt", "square", "tan", "tanh"}
+)  # fmt: skip
+_OF_BOTH_PARTS = {"isnan": "logical_or", "isinf": "logical_or", "isfinite": "logical_and"}
+"""What is asked of complex numbers by their parts, and how the answers are joined."""
+
+
+class Namespace:
+    """`xp`: the array API on the engines of one cluster.
+
+    Every array's elements are divided over all ranks in blocks of the first dimension; a function
+    runs where its operands' elements are.
+    """
+
+    pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
+
+    def __init__(self, cluster: Cluster | OneProcess) -> None:
+        self._set_up(Connection(cluster))
+
+    def _set_up(self, connection: Connection) -> None:
+        self.connection = connection
+        for name in _DTYPES:
+            setattr(self, name, np.dtype(name))
+        for name in _UNARY:
+            setattr(self, name, self._unary_function(name))
+        for name in _BINARY:
+            setattr(self, name, self._binary_function(name))
+        self.absolute, self.power, self.mod = self.abs, self.pow, self.remainder
+
+    def __repr__(self) -> str:
+        return f"<arrays on {self.connection.cluster!r}>"
+
+    @property
+    def ranks(self) -> int:
+        return self.connection.ranks
+
+    def sync(self) -> None:
+        """Run what is recorded."""
+        self.connection.run()
+
+    def report(self) -> dict[str, int]:
+        """How often what was recorded has been run, compiled, and an array brought here; messages
+        and bytes between ranks, as the runs counted them.
+        """
+        known = self.connection
+        names = ("runs", "compiled", "gathers", "messages", "bytes_moved")
+        return {name: getattr(known, name) for name in names}
+
+    # -- creation ----------------------------------------------------------------------------------
+
+    def asarray(self, obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The array with its elements on the ranks; one that is there already is itself."""
+        if isinstance(obj, Array):
+            made = obj if dtype is None else self.astype(obj, dtype, copy=False)
+            return self._of(made.value()) if copy and made is obj else made
+        if copy is False:
+            raise ValueError("what is here has to be copied to the ranks")
+        array = np.asarray(obj, dtype=dtype)
+        element_of(array.dtype)
+        if array.ndim > 31:
+            raise ValueError(f"an array has at most 31 dimensions, not {array.ndim}")
+        return self._around(self.connection.put(np.ascontiguousarray(array).reshape(array.shape)))
+
+    array = asarray
+
+    def full(self, shape: Any, fill_value: Any, *, dtype: Any = None) -> Array:
+        kind = np.dtype(dtype) if dtype is not None else np.asarray(fill_value).dtype
+        return self._filled(_shape(shape), fill_value, kind)
+
+    def zeros(self, shape: Any, *, dtype: Any = None) -> Array:
+        return self._filled(_shape(shape), 0, np.dtype(dtype or np.float64))
+
+    def ones(self, shape: Any, *, dtype: Any = None) -> Array:
+        return self._filled(_shape(shape), 1, np.dtype(dtype or np.float64))
+
+    def empty(self, shape: Any, *, dtype: Any = None) -> Array:
+        """Zeros: what is undefined could differ from rank to rank."""
+        return self.zeros(shape, dtype=dtype)
+
+    def full_like(self, x: Array, /, fill_value: Any, *, dtype: Any = None) -> Array:
+        return self._filled(x.shape, fill_value, np.dtype(dtype or x.dtype))
+
+    def zeros_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+        return self.full_like(x, 0, dtype=dtype)
+
+    def ones_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+        return self.full_like(x, 1, dtype=dtype)
+
+    def empty_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+        return self.zeros_like(x, dtype=dtype)
+
+    def arange(
+        self, start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
+    ) -> Array:
+        """`start + k * step`, as NumPy computes it."""
+        first, end = (0, start) if stop is None else (start, stop)
+        kind = (
+            np.dtype(dtype)
+            if dtype is not None
+            else np.result_type(np.asarray(first), np.asarray(end), np.asarray(step))
+        )
+        count = max(math.ceil((end - first) / step), 0)
+        # NumPy takes the difference of the first two elements in the array's type for the step.
+        exact = (
+            np.arange(first, end, step, dtype=kind)[:2]
+            if count < 1 << 20
+            else np.array([first, first + step], kind)
+        )
+        origin = exact[0] if len(exact) else kind.type(0)
+        delta = exact[1] - exact[0] if len(exact) > 1 else kind.type(0)
+        recording = self.connection.record()
+        place = recording.cast(self._index((count,), 0), kind)
+        return self._of(self._arithmetic("add", self._arithmetic("multiply", place, delta), origin))
+
+    def linspace(
+        self, start: float, stop: float, /, num: int = 50, *, dtype: Any = None,
+        endpoint: bool = True,
+    ) -> Array:  # fmt: skip
+        """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
+        parts = num - 1 if endpoint else num
+        kind = np.dtype(dtype or np.result_type(float, np.asarray(start), np.asarray(stop)))
+        step = (stop - start) / parts if parts > 0 else math.nan
+        place = self.connection.record().cast(self._index((num,), 0), np.dtype(np.float64))
+        if parts > 0:
+            moved = self._arithmetic("multiply", place, float(step))
+        else:
+            moved = self._arithmetic("multiply", place, float(stop - start))
+        points = self._of(self._arithmetic("add", moved, float(start)))
+        if endpoint and num > 1:
+            points[-1] = float(stop)
+        return self.astype(points, kind, copy=False)
+
+    def eye(
+        self, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None
+    ) -> Array:
+        shape = (n_rows, n_rows if n_cols is None else n_cols)
+        moved = self._arithmetic("add", self._index(shape, 0), k)
+        same = self.connection.record().operation(
+            "binary", [moved, self._index(shape, 1)], shape, np.dtype(bool), 'op = "equal"'
+        )
+        return self._of(self.connection.record().cast(same, np.dtype(dtype or np.float64)))
+
+    def tril(self, x: Array, /, *, k: int = 0) -> Array:
+        return self._triangle(x, k, "less_equal")
+
+    def triu(self, x: Array, /, *, k: int = 0) -> Array:
+        return self._triangle(x, k, "greater_equal")
+
+    # -- types -------------------------------------------------------------------------------------
+
+    def astype(self, x: Array, dtype: Any, /, *, copy: bool = True) -> Array:
+        kind = np.dtype(dtype)
+        element_of(kind)
+        if kind == x.dtype:
+            return self._of(x.value()) if copy else x
+        if x.dtype.kind == "c" and kind.kind != "c":
+            raise TypeError(f"casting {x.dtype} to {kind} loses the imaginary part: use xp.real(x)")
+        return self._of(self.connection.record().cast(x.value(), kind))
+
+    def result_type(self, *arrays_and_dtypes: Any) -> np.dtype:
+        return np.result_type(*(a.dtype if isinstance(a, Array) else a for a in arrays_and_dtypes))
+
+    def can_cast(self, from_: Any, to: Any, /) -> bool:
+        return np.can_cast(from_.dtype if isinstance(from_, Array) else from_, to)
+
+    def isdtype(self, dtype: Any, kind: Any) -> bool:
+        return np.isdtype(np.dtype(dtype), kind)
+
+    def finfo(self, type: Any, /) -> np.finfo:
+        return np.finfo(type.dtype if isinstance(type, Array) else type)
+
+    def iinfo(self, type: Any, /) -> np.iinfo:
+        return np.iinfo(type.dtype if isinstance(type, Array) else type)
+
+    # -- elementwise -------------------------------------------------------------------------------
+
+    def where(self, condition: Any, x1: Any, x2: Any, /) -> Array:
+        kind = np.result_type(*(_weak(each) for each in (x1, x2)))
+        left, right = (self.value_of(each, kind) for each in (x1, x2))
+        recording = self.connection.record()
+        flag = recording.cast(self.value_of(condition, np.dtype(bool)), np.dtype(bool))
+        shape = np.broadcast_shapes(flag.shape, left.shape, right.shape)
+        operands = [flag, recording.cast(left, kind), recording.cast(right, kind)]
+        return self._of(recording.operation("where", operands, shape, kind))
+
+    def clip(self, x: Array, /, min: Any = None, max: Any = None) -> Array:
+        found = x if min is None else self.maximum(x, min)
+        found = found if max is None else self.minimum(found, max)
+        return self.astype(found, x.dtype, copy=False)
+
+    def real(self, x: Array, /) -> Array:
+        return self._complex_part(x, "real")
+
+    def imag(self, x: Array, /) -> Array:
+        return self._complex_part(x, "imag")
+
+    # -- reductions --------------------------------------------------------------------------------
+
+    def sum(
+        self, x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    ) -> Array:
+        kind = np.dtype(dtype) if dtype is not None else _summed(x.dtype)
+        return self._reduced("sum", x, axis, kind, keepdims)
+
+    def prod(
+        self, x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    ) -> Array:
+        kind = np.dtype(dtype) if dtype is not None else _summed(x.dtype)
+        return self._reduced("prod", x, axis, kind, keepdims)
+
+    def min(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme("min", x, axis, keepdims)
+
+    def max(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme("max", x, axis, keepdims)
+
+    def any(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._reduced("any", x, axis, np.dtype(bool), keepdims)
+
+    def all(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._reduced("all", x, axis, np.dtype(bool), keepdims)
+
+    def mean(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        kind = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+        wide = np.dtype(np.float32) if kind == np.float16 else kind
+        total = self._reduced("sum", x, axis, wide, keepdims)
+        terms = math.prod(x.shape[a] for a in _axes(axis, x.ndim))
+        return self.astype(self.divide(total, float(terms)), kind, copy=False)
+
+    def var(
+        self, x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array:
+        """The mean of the squares of the distances from the mean (two passes)."""
+        kind = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+        if x.dtype.kind == "c":
+            raise TypeError("var of complex numbers is not there")
+        wide = np.dtype(np.float32) if kind == np.float16 else kind
+        given = self.astype(x, wide, copy=False)
+        apart = self.subtract(given, self.mean(given, axis=axis, keepdims=True))
+        total = self._reduced("sum", self.square(apart), axis, wide, keepdims)
+        terms = math.prod(x.shape[a] for a in _axes(axis, x.ndim))
+        return self.astype(
+            self.divide(total, max(float(terms - correction), 0.0)), kind, copy=False
+        )
+
+    def std(
+        self, x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array:
+        return self.sqrt(self.var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+    # -- linear algebra ----------------------------------------------------------------------------
+
+    def matmul(self, x1: Array, x2: Array, /) -> Array:
+        left, right = (self.value_of(each, None) for each in (x1, x2))
+        if not left.shape or not right.shape:
+            raise ValueError("matmul: an operand has no dimension; use multiply")
+        inner, other = left.shape[-1], right.shape[-2 if len(right.shape) > 1 else 0]
+        if inner != other:
+            raise ValueError(
+                f"matmul: the last dimension of {left.shape} is {inner}, and {right.shape} has "
+                f"{other} rows"
+            )
+        stack = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        shape = (*stack, *left.shape[-2:-1], *(right.shape[-1:] if len(right.shape) > 1 else ()))
+        kind = np.result_type(left.dtype, right.dtype)
+        recording = self.connection.record()
+        operands = [recording.cast(each, kind) for each in (left, right)]
+        return self._of(recording.operation("matmul", operands, shape, kind))
+
+    dot = matmul
+
+    def vecdot(self, x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+        return self.sum(
+            self.multiply(self.conj(x1), x2), axis=axis, dtype=np.result_type(x1.dtype, x2.dtype)
+        )
+
+    def matrix_transpose(self, x: Array, /) -> Array:
+        return x.mT
+
+    def tensordot(self, x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+        if isinstance(axes, int):
+            first, second = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
+        else:
+            first, second = (_axes(each, x.ndim) for each, x in zip(axes, (x1, x2), strict=True))
+        if tuple(x1.shape[a] for a in first) != tuple(x2.shape[a] for a in second):
+            raise ValueError(f"tensordot: {x1.shape} and {x2.shape} differ along {axes}")
+        rows = [d for d in range(x1.ndim) if d not in first]
+        columns = [d for d in range(x2.ndim) if d not in second]
+        terms = math.prod(x1.shape[a] for a in first)
+        left = self.reshape(
+            self.permute_dims(x1, (*rows, *first)), (-1, terms) if rows else (1, terms)
+        )
+        right = self.reshape(
+            self.permute_dims(x2, (*second, *columns)), (terms, -1) if columns else (terms, 1)
+        )
+        shape = (*(x1.shape[d] for d in rows), *(x2.shape[d] for d in columns))
+        return self.reshape(self.matmul(left, right), shape)
+
+    # -- shapes ------------------------------------------------------------------------------------
+
+    def permute_dims(self, x: Array, /, axes: Sequence[int]) -> Array:
+        order = tuple(axes)
+        if sorted(a % max(x.ndim, 1) for a in order) != list(range(x.ndim)):
+            raise ValueError(f"axes {order} do not name each of {x.ndim} dimensions once")
+        where = {a % max(x.ndim, 1): d for d, a in enumerate(order)}
+        part = tuple(
+            (offset, where[dim] if dim >= 0 else -1, step) for offset, dim, step in x._part
+        )
+        return Array(self, x._memory, part, tuple(x.shape[a] for a in order))
+
+    def transpose(self, x: Array, /, axes: Sequence[int] | None = None) -> Array:
+        return x.T if axes is None else self.permute_dims(x, axes)
+
+    def expand_dims(self, x: Array, /, *, axis: int = 0) -> Array:
+        if not -x.ndim - 1 <= axis <= x.ndim:
+            raise IndexError(f"axis {axis} is out of bounds for array of dimension {x.ndim + 1}")
+        at = axis % (x.ndim + 1)
+        return x[(slice(None),) * at + (None,)]
+
+    def squeeze(self, x: Array, /, axis: Any = None) -> Array:
+        gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim)
+        if any(x.shape[d] != 1 for d in gone):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        return x[tuple(0 if d in gone else slice(None) for d in range(x.ndim))]
+
+    def flip(self, x: Array, /, *, axis: Any = None) -> Array:
+        turned = range(x.ndim) if axis is None else _axes(axis, x.ndim)
+        back = slice(None, None, -1)
+        return x[tuple(back if d in turned else slice(None) for d in range(x.ndim))]
+
+    def reshape(self, x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
+        """A new array: where NumPy would give a view, a change of one is not seen in the other."""
+        wanted = _reshaped(x.size, _shape(shape), x.shape)
+        if wanted == x.shape and not copy:
+            return x
+        if copy is False:
+            raise ValueError("a reshaped array is a copy here")
+        return self._of(self._reshaped_value(x.value(), wanted))
+
+    def broadcast_to(self, x: Array, /, shape: Any) -> Array:
+        wanted = _shape(shape)
+        value = self.value_of(x, None)
+        if np.broadcast_shapes(value.shape, wanted) != wanted:
+            raise ValueError(f"cannot broadcast {value.shape} to {wanted}")
+        return self._of(self.broadcast_value(value, wanted))
+
+    def broadcast_arrays(self, *arrays: Array) -> list[Array]:
+        shape = np.broadcast_shapes(*(each.shape for each in arrays))
+        return [self.broadcast_to(each, shape) for each in arrays]
+
+    def concat(self, arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+        parts = [self.asarray(each) for each in arrays]
+        if not parts:
+            raise ValueError("need at least one array to concatenate")
+        if axis is None:
+            return self.concat([self.reshape(each, (-1,)) for each in parts], axis=0)
+        (at,) = _axes(axis, parts[0].ndim)
+        rest = {(*each.shape[:at], *each.shape[at + 1 :]) for each in parts}
+        if len(rest) != 1:
+            shapes = ", ".join(str(each.shape) for each in parts)
+            raise ValueError(f"concat: {shapes} differ in more than dimension {at}")
+        length = sum(each.shape[at] for each in parts)
+        shape = (*parts[0].shape[:at], length, *parts[0].shape[at + 1 :])
+        made = self._around(Memory(shape, np.result_type(*(each.dtype for each in parts))))
+        low = 0
+        for each in parts:
+            high = low + each.shape[at]
+            made[(slice(None),) * at + (slice(low, high),)] = each
+            low = high
+        return made
+
+    concatenate = concat
+
+    def stack(self, arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+        parts = [self.asarray(each) for each in arrays]
+        if len({each.shape for each in parts}) != 1:
+            raise ValueError("stack: all input arrays must have the same shape")
+        return self.concat([self.expand_dims(each, axis=axis) for each in parts], axis=axis)
+
+    def roll(self, x: Array, /, shift: Any, *, axis: Any = None) -> Array:
+        if axis is None:
+            return self.reshape(self.roll(self.reshape(x, (-1,)), shift, axis=0), x.shape)
+        shifts = shift if isinstance(shift, tuple) else (shift,)
+        axes = axis if isinstance(axis, tuple) else (axis,) * len(shifts)
+        for by, a in zip(shifts * (len(axes) // len(shifts)), axes, strict=True):
+            (at,) = _axes(a, x.ndim)
+            cut = (-by) % x.shape[at] if x.shape[at] else 0
+            if cut:
+                before = (slice(None),) * at
+                x = self.concat([x[(*before, slice(cut, None))], x[(*before, slice(cut))]], axis=at)
+        return x
+
+    def unstack(self, x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+        (at,) = _axes(axis, x.ndim)
+        return tuple(x[(slice(None),) * at + (k,)] for k in range(x.shape[at]))
+
+    # -- what other code asks ----------------------------------------------------------------------
+
+    def ufunc_of(self, name: str) -> Callable[..., Array] | None:
+        """Ours of NumPy's ufunc."""
+        if name == "matmul":
+            return self.matmul
+        for table in (_UNARY, _BINARY):
+            for ours, theirs in table.items():
+                if theirs == name and ours not in ("conj",):
+                    return getattr(self, ours)
+        return None
+
+    def function_of(self, name: str) -> Callable[..., Any] | None:
+        """Ours of NumPy's function."""
+        found = {
+            "concatenate": self.concat, "amin": self.min, "amax": self.max, "around": self.round,
+        }.get(name)  # fmt: skip
+        if found is not None:
+            return found
+        if name not in _FUNCTIONS:
+            return None
+        ours = getattr(self, name)
+        return _with_axis(ours) if name in _REDUCTIONS else ours
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def value_of(self, x: Any, kind: np.dtype | None) -> Value:
+        """An operand as a value; a number of Python's takes the type `kind`."""
+        if isinstance(x, Array):
+            if x._xp is not self:
+                raise ValueError(
+                    "the arrays are on different clusters: bring one over with "
+                    "xp.asarray(numpy.asarray(x))"
+                )
+            return x.value()
+        if isinstance(x, np.ndarray) and x.ndim:
+            return self.asarray(x).value()
+        if isinstance(x, np.ndarray | np.generic):
+            return self.connection.record().number(x.item(), x.dtype)
+        if not isinstance(x, bool | int | float | complex):
+            return self.asarray(x).value()
+        wanted = np.asarray(x).dtype if kind is None else kind
+        if isinstance(x, int) and not isinstance(x, bool) and wanted.kind in "iu":
+            np.array(x, wanted)  # OverflowError where it does not fit
+        return self.connection.record().number(x, wanted)
+
+    def broadcast_value(self, value: Value, shape: tuple[int, ...]) -> Value:
+        if value.shape == shape:
+            return value
+        lost = len(shape) - len(value.shape)
+        forms = [
+            "0" if extent == 1 and shape[lost + d] != 1 else f"d{lost + d}"
+            for d, extent in enumerate(value.shape)
+        ]
+        return self.connection.record().view(value, shape, forms)
+
+    def _of(self, value: Value) -> Array:
+        return self._around(self.connection.recording.holding(value))
+
+    def _around(self, memory: Memory) -> Array:
+        part = tuple((0, dim, 1) for dim in range(len(memory.shape)))
+        return Array(self, memory, part, memory.shape)
+
+    def _filled(self, shape: tuple[int, ...], number: Any, kind: np.dtype) -> Array:
+        element_of(kind)
+        value = self.value_of(number, kind)
+        recording = self.connection.record()
+        return self._of(self.broadcast_value(recording.cast(value, kind), shape))
+
+    def _index(self, shape: tuple[int, ...], dim: int) -> Value:
+        return self.connection.record().operation(
+            "index", [], shape, np.dtype(np.int64), f"dim = {dim} : i64"
+        )
+
+    def _arithmetic(self, name: str, value: Value, number: Any) -> Value:
+        recording = self.connection.record()
+        other = recording.number(number, value.dtype)
+        return recording.operation(
+            "binary", [value, other], value.shape, value.dtype, f'op = "{name}"'
+        )
+
+    def _triangle(self, x: Array, k: int, name: str) -> Array:
+        if x.ndim < 2:
+            raise ValueError("a triangle is one of a matrix: the array has fewer than 2 dimensions")
+        rows, columns = (self._index(x.shape, x.ndim - n) for n in (2, 1))
+        kept = self.connection.record().operation(
+            "binary", [columns, self._arithmetic("add", rows, k)], x.shape, np.dtype(bool),
+            f'op = "{name}"',
+        )  # fmt: skip
+        return self.where(self._of(kept), x, np.zeros((), x.dtype)[()])
+
+    def _reshaped_value(self, value: Value, shape: tuple[int, ...]) -> Value:
+        if math.prod(shape) == 0:
+            return self.broadcast_value(self.connection.record().number(0, value.dtype), shape)
+        place = " + ".join(
+            f"d{d} * {math.prod(shape[d + 1 :])}" for d in range(len(shape))
+        ) or "0"  # fmt: skip
+        forms: list[str] = []
+        for d, extent in enumerate(value.shape):
+            below = math.prod(value.shape[d + 1 :])
+            row = f"(({place}) floordiv {below})" if below > 1 else f"({place})"
+            forms.append(row if d == 0 else f"({row} mod {extent})")
+        return self.connection.record().view(value, shape, forms)
+
+    def _complex_part(self, x: Array, name: str) -> Array:
+        if x.dtype.kind != "c":
+            return x if name == "real" else self.zeros_like(x)
+        kind = np.zeros((), x.dtype).real.dtype
+        value = x.value()
+        return self._of(
+            self.connection.record().operation("unary", [value], x.shape, kind, f'op = "{name}"')
+        )
+
+    # -- families of functions ---------------------------------------------------------------------
+
+    def _unary_function(self, name: str) -> Callable[[Array], Array]:
+        ufunc: np.ufunc = getattr(np, _UNARY[name])
+
+        def function(x: Array, /) -> Array:
+            given = self.asarray(x)
+            computed, result = _types(ufunc, given.dtype)
+            if name == "logical_not":
+                computed = np.dtype(bool)
+            if name == "reciprocal" and computed.kind not in "f":
+                raise TypeError(f"reciprocal of {given.dtype} is not there: use divide(1, x)")
+            if name == "positive" or (name == "conj" and given.dtype.kind != "c"):
+                return self._of(given.value())
+            if given.dtype.kind == "c":
+                if name in _OF_BOTH_PARTS:
+                    parts = (function(part(given)) for part in (self.real, self.imag))
+                    return getattr(self, _OF_BOTH_PARTS[name])(*parts)
+                if name not in _COMPLEX:
+                    raise TypeError(f"{name} of complex numbers is not there")
+            recording = self.connection.record()
+            value = recording.cast(given.value(), computed)
+            return self._of(
+                recording.operation("unary", [value], given.shape, result, f'op = "{name}"')
+            )
+
+        return _named(function, name, ufunc)
+
+    def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
+        ufunc: np.ufunc = getattr(np, _BINARY[name])
+
+        def function(x1: Any, x2: Any, /) -> Array:
+            if name == "pow" and (simple := self._simple_power(x1, x2)) is not None:
+                return simple
+            *kinds, result = _types(ufunc, *(_weak_type(each) for each in (x1, x2)))
+            recording = self.connection.record()
+            kind = np.result_type(*kinds)
+            if name in _LOGICAL:
+                kind = np.dtype(bool)
+            left, right = (recording.cast(self.value_of(each, kind), kind) for each in (x1, x2))
+            shape = np.broadcast_shapes(left.shape, right.shape)
+            op = _LOGICAL.get(name, name)
+            if kind.kind == "c" and name in _ORDERING:
+                raise TypeError(f"{name}: complex numbers have no order")
+            if name == "pow" and kind.kind not in "fc":
+                raise TypeError(f"pow of {kind} by arrays is not there: use floats")
+            return self._of(
+                recording.operation("binary", [left, right], shape, result, f'op = "{op}"')
+            )
+
+        return _named(function, name, ufunc)
+
+    def _simple_power(self, x: Any, exponent: Any) -> Array | None:
+        """What NumPy computes without pow: squares, roots; whole powers of integers."""
+        if not isinstance(x, Array) or not isinstance(exponent, int | float):
+            return None
+        if x.dtype.kind in "fc" and exponent == 2:
+            return self.square(x)
+        if x.dtype.kind == "f" and exponent == 0.5:
+            return self.sqrt(x)
+        if x.dtype.kind in "iu" and isinstance(exponent, int):
+            if exponent < 0:
+                raise ValueError("Integers to negative integer powers are not allowed.")
+            made, factor = self.ones_like(x), x
+            while exponent:
+                if exponent & 1:
+                    made = self.multiply(made, factor)
+                exponent >>= 1
+                if exponent:
+                    factor = self.multiply(factor, factor)
+            return made
+        return None
+
+    def _reduced(self, name: str, x: Array, axis: Any, kind: np.dtype, keepdims: bool) -> Array:
+        given = self.asarray(x)
+        axes = _axes(axis, given.ndim)
+        wide = np.dtype(np.float32) if kind == np.float16 else kind
+        recording = self.connection.record()
+        value = recording.cast(given.value(), wide)
+        shape = tuple(n for d, n in enumerate(given.shape) if d not in axes)
+        listed = ", ".join(map(str, axes))
+        attributes = f'op = "{name}", axes = array<i64{": " if axes else ""}{listed}>'
+        made = recording.operation("reduce", [value], shape, wide, attributes)
+        made = recording.cast(made, kind)
+        if keepdims:
+            kept = tuple(1 if d in axes else n for d, n in enumerate(given.shape))
+            forms = [f"d{d}" for d in range(given.ndim) if d not in axes]
+            made = recording.view(made, kept, forms)
+        return self._of(made)
+
+    def _extreme(self, name: str, x: Array, axis: Any, keepdims: bool) -> Array:
+        given = self.asarray(x)
+        if any(given.shape[a] == 0 for a in _axes(axis, given.ndim)):
+            raise ValueError(
+                f"zero-size array to reduction operation {name}imum which has no identity"
+            )
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers have no order")
+        return self._reduced(name, given, axis, given.dtype, keepdims)
+
+
+_REDUCTIONS = frozenset({"sum", "prod", "min", "max", "any", "all", "mean", "var", "std"})
+_FUNCTIONS = frozenset(
+    {*_REDUCTIONS, "where", "clip", "matmul", "dot", "tensordot", "transpose", "expand_dims",
+     "squeeze", "flip", "reshape", "broadcast_to", "stack", "roll", "zeros_like", "ones_like",
+     "full_like", "empty_like", "real", "imag", "tril", "triu", "vecdot", "permute_dims", "round"}
+)  # fmt: skip
+"""What NumPy's functions of these names do with our arrays."""
+
+
+def _named(function: Callable[..., Array], name: str, ufunc: np.ufunc) -> Callable[..., Array]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As numpy.{ufunc.__name__}, element by element."
+    return function
+
+
+def _with_axis(function: Callable[..., Array]) -> Callable[..., Array]:
+    """NumPy's reductions take the axis by position, too."""
+
+    def reduced(x: Array, axis: Any = None, *, ddof: float | None = None, **given: Any) -> Array:
+        given = {name: value for name, value in given.items() if value is not np._NoValue}
+        if ddof is not None:
+            given["correction"] = ddof
+        return function(x, axis=axis, **given)
+
+    return reduced
+
+
+def _types(ufunc: np.ufunc, *kinds: Any) -> tuple[np.dtype, ...]:
+    """The types that the ufunc computes in, and that of its result; TypeError as NumPy's."""
+    return ufunc.resolve_dtypes((*kinds, None))
+
+
+def _weak_type(x: Any) -> Any:
+    """A number of Python's has no type of its own."""
+    if isinstance(x, bool):
+        return np.dtype(bool)
+    if isinstance(x, int | float | complex):
+        return type(x)
+    return x.dtype if isinstance(x, Array | np.ndarray | np.generic) else np.asarray(x).dtype
+
+
+def _weak(x: Any) -> Any:
+    """The same for numpy.result_type."""
+    return x if isinstance(x, bool | int | float | complex) else x.dtype
+
+
+def _summed(kind: np.dtype) -> np.dtype:
+    """What NumPy adds numbers of that type in."""
+    return np.zeros(0, kind).sum().dtype
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Sorted, each once; numpy.exceptions.AxisError where there is no such."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    for each in given:
+        if not -ndim <= each < ndim:
+            raise np.exceptions.AxisError(each, ndim)
+    found = [each % ndim for each in given]
+    if len(set(found)) != len(found):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(found))
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if any(not isinstance(n, int | np.integer) for n in given):
+        raise TypeError(f"a shape is of integers, not {shape!r}")
+    return tuple(int(n) for n in given)
+
+
+def _reshaped(size: int, shape: tuple[int, ...], before: tuple[int, ...]) -> tuple[int, ...]:
+    """With what -1 stands for."""
+    if shape.count(-1) == 1:
+        rest = -math.prod(shape)
+        if rest and size % rest == 0:
+            shape = tuple(size // rest if n == -1 else n for n in shape)
+    if math.prod(shape) != size or any(n < 0 for n in shape):
+        raise ValueError(f"cannot reshape array of size {size} and shape {before} into {shape}")
+    return shape

@@ -1,0 +1,346 @@
+"""What has been asked for and not been run: statements of a program in the ptensor dialect.
+
+Operations on arrays -> text of a function whose arguments are arrays in memory. Names are numbers
+in the order of recording, and numbers of the person's are elements of tables, so that the same work
+gives the same text again, which is then compiled already.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avial_lab.ptensor.elements import memory_type, value_type
+from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
+from avial_lab.runtime.launch.residence import Resident
+
+Part = tuple[tuple[int, int, int], ...]
+"""For each dimension of a memory: offset, dimension of the view (-1: none), step."""
+
+
+@dataclass(eq=False)
+class Memory:
+    """An array's elements: on the engines, or to come.
+
+    resident: where they are between runs. value: their name as a whole in the recording; name: that
+    of the memory there. A memory without either has no element that anybody has written.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    resident: Resident | None = None
+    value: str | None = None
+    name: str | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an operation of the recording gives."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """An operation: what it defines, which values it uses, which memory it reads or writes."""
+
+    text: str
+    defines: str | None = None
+    uses: tuple[str, ...] = ()
+    reads: str | None = None
+    writes: str | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A memory of the recording: its array on the engines, and who still looks at it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    resident: Resident | None
+    memory: weakref.ref[Memory]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A program to run: its text; what each of its arrays is, by name."""
+
+    text: str
+    arrays: dict[str, _Argument]
+    reals: tuple[float, ...]
+    integers: tuple[int, ...]
+
+
+REALS, INTEGERS = "reals", "integers"
+"""The tables of numbers among a program's arrays."""
+
+
+@dataclass
+class Recording:
+    """Statements in the order in which they were asked for."""
+
+    statements: list[_Statement] = field(default_factory=list)
+    arguments: dict[str, _Argument] = field(default_factory=dict)
+    alive: list[weakref.ref[Memory]] = field(default_factory=list)
+    reals: dict[float | str, int] = field(default_factory=dict)
+    integers: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def operation(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        attributes: str = "",
+    ) -> Value:
+        """One of the ptensor dialect's, by name."""
+        made = Value(f"%v{self.count}", shape, dtype)
+        self.count += 1
+        uses = tuple(operand.name for operand in operands)
+        types = ", ".join(value_type(operand.shape, operand.dtype) for operand in operands)
+        given = f" {{{attributes}}}" if attributes else ""
+        text = (
+            f'{made.name} = "ptensor.{name}"({", ".join(uses)}){given} : ({types}) -> '
+            f"{value_type(shape, dtype)}"
+        )
+        self.statements.append(_Statement(text, made.name, uses))
+        return made
+
+    def number(self, number: complex, dtype: np.dtype) -> Value:
+        """A value without dimensions, of the table of its kind."""
+        if dtype.kind == "c":
+            value = complex(number)
+            real = self.number(value.real, np.dtype(np.float64))
+            imaginary = self.number(value.imag, np.dtype(np.float64))
+            pair = np.dtype(np.complex128)
+            zero = self.operation("cast", [real], (), pair)
+            turned = self.operation("cast", [imaginary], (), pair)
+            unit = self.operation("unary", [turned], (), pair, 'op = "times_i"')
+            both = self.operation("binary", [zero, unit], (), pair, 'op = "add"')
+            return self.cast(both, dtype)
+        if dtype.kind == "f":
+            real_number = float(number.real)
+            key: float | str = (
+                real_number if real_number == real_number and real_number else repr(real_number)
+            )  # -0.0 is not 0.0, and a NaN is itself
+            at = self.reals.setdefault(key, len(self.reals))
+            table, kind = REALS, np.dtype(np.float64)
+        else:
+            wrapped = (int(number.real) + (1 << 63)) % (1 << 64) - (1 << 63)
+            at = self.integers.setdefault(wrapped, len(self.integers))
+            table, kind = INTEGERS, np.dtype(np.int64)
+        # The table's size is known when all is recorded: SIZE stands for it.
+        whole = Value(f"%{table}_values", (-1,), kind)
+        made = Value(f"%v{self.count}", (), kind)
+        self.count += 1
+        text = (
+            f'{made.name} = "ptensor.view"({whole.name}) {{map = affine_map<() -> ({at})>}} : '
+            f"({_table_type(kind)}) -> {value_type((), kind)}"
+        )
+        self.statements.append(_Statement(text, made.name))
+        return self.cast(made, dtype)
+
+    def cast(self, value: Value, dtype: np.dtype) -> Value:
+        if value.dtype == dtype:
+            return value
+        return self.operation("cast", [value], value.shape, dtype)
+
+    def view(self, value: Value, shape: tuple[int, ...], forms: Sequence[str]) -> Value:
+        """Element d is element `forms` (of d0, d1, …) of the value."""
+        dims = ", ".join(f"d{d}" for d in range(len(shape)))
+        attributes = f"map = affine_map<({dims}) -> ({', '.join(forms)})>"
+        return self.operation("view", [value], shape, value.dtype, attributes)
+
+    # -- memories ----------------------------------------------------------------------------------
+
+    def holding(self, value: Value) -> Memory:
+        """A new array of that value; it gets memory if somebody has it when all this runs."""
+        memory = Memory(value.shape, value.dtype, value=value.name)
+        self.alive.append(weakref.ref(memory))
+        return memory
+
+    def read(self, memory: Memory) -> Value:
+        """All of the array, as it is at this place of the program."""
+        if memory.value is None:
+            name = self._name(memory)
+            made = Value(f"%v{self.count}", memory.shape, memory.dtype)
+            self.count += 1
+            text = (
+                f'{made.name} = "ptensor.load"({name}) : '
+                f"({memory_type(memory.shape, memory.dtype)}) -> "
+                f"{value_type(memory.shape, memory.dtype)}"
+            )
+            self.statements.append(_Statement(text, made.name, reads=name))
+            memory.value = made.name
+            self.alive.append(weakref.ref(memory))
+        return Value(memory.value, memory.shape, memory.dtype)
+
+    def write(self, memory: Memory, part: Part, value: Value) -> None:
+        """The value to a part of the array, which has the value's shape."""
+        if memory.value is not None and memory.name is None and memory.resident is None:
+            self._store(memory)
+        name = self._name(memory)
+        dims = ", ".join(f"d{d}" for d in range(len(value.shape)))
+        map_ = f"affine_map<({dims}) -> ({', '.join(forms_of(part))})>"
+        text = (
+            f'"ptensor.insert"({value.name}, {name}) {{map = {map_}}} : '
+            f"({value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)})"
+            " -> ()"
+        )
+        self.statements.append(_Statement(text, uses=(value.name,), writes=name))
+        memory.value = None
+
+    def _name(self, memory: Memory) -> str:
+        if memory.name is None:
+            memory.name = f"%m{len(self.arguments)}"
+            self.arguments[memory.name] = _Argument(
+                memory.shape, memory.dtype, memory.resident, weakref.ref(memory)
+            )
+            self.alive.append(weakref.ref(memory))
+        return memory.name
+
+    def _store(self, memory: Memory, at: int | None = None) -> None:
+        value, name = memory.value, self._name(memory)
+        assert value is not None
+        text = (
+            f'"ptensor.store"({value}, {name}) : ({value_type(memory.shape, memory.dtype)}, '
+            f"{memory_type(memory.shape, memory.dtype)}) -> ()"
+        )
+        done = _Statement(text, uses=(value,), writes=name, whole=True)
+        self.statements.insert(len(self.statements) if at is None else at, done)
+
+    # -- to its end --------------------------------------------------------------------------------
+
+    def finish(self) -> Recorded | None:
+        """The program of all that is still wanted; None where that is nothing. The memories know
+        their names in it until `settle`.
+        """
+        self._keep_values()
+        needed = self._needed()
+        if not needed:
+            return None
+        named = {
+            name
+            for statement in needed
+            for name in (statement.reads, statement.writes)
+            if name is not None
+        }
+        arrays = {n[1:]: a for n, a in self.arguments.items() if n in named and _is_argument(a)}
+        tables = {REALS: (np.float64, self.reals), INTEGERS: (np.int64, self.integers)}
+        body = "\n  ".join(_lines(rerolled(needed)))
+        used = {t: (np.dtype(kind), held) for t, (kind, held) in tables.items() if f"%{t}_" in body}
+        lines: list[str] = []
+        for table, (kind, held) in used.items():
+            body = body.replace(_table_type(kind), value_type((len(held),), kind))
+            lines.append(
+                f'%{table}_values = "ptensor.load"(%{table}) : ({memory_type((len(held),), kind)})'
+                f" -> {value_type((len(held),), kind)}"
+            )
+        for name, argument in self.arguments.items():
+            if name in named and name[1:] not in arrays:
+                lines.append(
+                    f"{name} = memref.alloc() : {memory_type(argument.shape, argument.dtype)}"
+                )
+        given = [
+            f"%{name}: {memory_type(argument.shape, argument.dtype)}"
+            for name, argument in arrays.items()
+        ]
+        given += [f"%{t}: {memory_type((len(held),), kind)}" for t, (kind, held) in used.items()]
+        head = "\n  ".join([*lines, body])
+        text = f"func.func @arrays({', '.join(given)}) {{\n  {head}\n  return\n}}\n"
+        reals = tuple(float(number) for number in self.reals) if REALS in used else ()
+        integers = tuple(self.integers) if INTEGERS in used else ()
+        return Recorded(text, arrays, reals, integers)
+
+    def settle(self, after: Callable[[Memory], None]) -> None:
+        """The program has run, or has failed: `after` gets every array that it was to make or look
+        at.
+        """
+        for reference in self.alive:
+            memory = reference()
+            if memory is None:
+                continue
+            if memory.name is not None or memory.value is not None:
+                after(memory)
+            memory.name = memory.value = None
+
+    def _keep_values(self) -> None:
+        """Arrays that somebody has and that have no memory yet get it where they are defined."""
+        wanted: dict[str, list[Memory]] = {}
+        for reference in self.alive:
+            memory = reference()
+            if memory is None or memory.value is None:
+                continue
+            if memory.name is None and memory.resident is None:
+                wanted.setdefault(memory.value, []).append(memory)
+        places = {s.defines: k for k, s in enumerate(self.statements) if s.defines in wanted}
+        for value in sorted(wanted, key=lambda name: -places[name]):
+            for memory in dict.fromkeys(wanted[value]):
+                self._store(memory, places[value] + 1)
+
+    def _needed(self) -> list[_Statement]:
+        """The statements that something depends on: backwards from arrays that somebody has."""
+        values: set[str] = set()
+        memories = {name for name, a in self.arguments.items() if a.memory() is not None}
+        needed: list[_Statement] = []
+        for statement in reversed(self.statements):
+            if statement.writes is not None:
+                if statement.writes not in memories:
+                    continue
+            elif statement.defines not in values:
+                continue
+            values.update(statement.uses)
+            if statement.reads is not None:
+                memories.add(statement.reads)
+            needed.append(statement)
+        if not any(statement.writes for statement in needed):
+            return []
+        return needed[::-1]
+
+
+def forms_of(part: Part) -> list[str]:
+    """The place in the memory as text of an affine map.
+
+    >>> forms_of(((1, 0, 1), (5, 1, -1), (3, -1, 0)))
+    ['d0 + 1', 'd1 * -1 + 5', '3']
+    """
+    forms: list[str] = []
+    for offset, dim, step in part:
+        if dim < 0:
+            forms.append(str(offset))
+            continue
+        form = f"d{dim}" if step == 1 else f"d{dim} * {step}"
+        forms.append(f"{form} + {offset}" if offset else form)
+    return forms
+
+
+def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:
+    loops = 0
+    for part in parts:
+        if not isinstance(part, Loop):
+            yield part.text
+            continue
+        yield f"affine.for %turn{loops} = 0 to {part.turns} {{"
+        yield from (f"  {statement.text}" for statement in part.body)
+        yield "}"
+        loops += 1
+
+
+def _is_argument(argument: _Argument) -> bool:
+    """Whether its elements were there before, or are wanted afterwards."""
+    return argument.resident is not None or argument.memory() is not None
+
+
+def _table_type(kind: np.dtype) -> str:
+    """Stands for the type of a table whose size is not known yet."""
+    return f"TABLE_{kind.name}"

@@ -1,0 +1,40 @@
+"""Arrays that stay in a rank's memory between runs.
+
+An array's number -> flat bytes of its whole index space, of which only the pages that the rank
+touches take memory. Freed memory is used again: fresh pages can cost more than what is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from avial_lab.runtime.rank.parcels import mapped_bytes
+
+MOST_FREE_BYTES = 1 << 30
+"""Of address space that is held for arrays to come."""
+
+
+@dataclass
+class Residents:
+    """The resident arrays of this process by their numbers, which the client deals out."""
+
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)
+    free: dict[int, list[np.ndarray]] = field(default_factory=dict)
+
+    def memory(self, number: int, nbytes: int) -> np.ndarray:
+        """The memory of the array, made where it is new: its contents are then undefined."""
+        if number not in self.arrays:
+            again = self.free.get(nbytes)
+            self.arrays[number] = again.pop() if again else mapped_bytes(nbytes)
+        return self.arrays[number]
+
+    def drop(self, number: int) -> None:
+        """What an array that was never touched here leaves is nothing."""
+        memory = self.arrays.pop(number, None)
+        if memory is None:
+            return
+        held = sum(size * len(those) for size, those in self.free.items())
+        if held + memory.nbytes <= MOST_FREE_BYTES:
+            self.free.setdefault(memory.nbytes, []).append(memory)

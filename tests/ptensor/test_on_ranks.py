@@ -1,0 +1,120 @@
+"""Arrays on the engines of a cluster: what they hold, where, and what moves."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from avial_lab.ptensor import on
+from avial_lab.ptensor.namespace import Namespace
+from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.launch.residence import LostArray
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster.start(cpu=3, gpu=0) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def xp(cluster: Cluster) -> Namespace:
+    return on(cluster)
+
+
+def test_there_and_back(xp: Namespace) -> None:
+    """Every dtype and awkward shapes; fewer rows than ranks, none, and no dimensions."""
+    rng = np.random.default_rng(0)
+    for dtype in ("bool", "int8", "uint8", "int64", "uint64", "float16", "float32", "complex128"):
+        for shape in ((7, 3), (2,), (0, 4), ()):
+            array = rng.integers(0, 2, shape).astype(dtype)
+            back = np.asarray(xp.asarray(array))
+            assert back.dtype == array.dtype
+            np.testing.assert_array_equal(back, array)
+
+
+def test_a_heat_equation(xp: Namespace) -> None:
+    """The bits of NumPy; a row each way over each border and sweep, and nothing else."""
+    u, v = xp.zeros((31, 20)), np.zeros((31, 20))
+    for array in (u, v):
+        array[0] = 1.0
+        for _ in range(40):
+            array[1:-1, 1:-1] = 0.25 * (
+                array[:-2, 1:-1] + array[2:, 1:-1] + array[1:-1, :-2] + array[1:-1, 2:]
+            )
+    np.testing.assert_array_equal(np.asarray(u), v)
+    program = xp.connection.last
+    assert program is not None
+    assert program.plan is not None
+    assert program.plan.bytes_moved <= 40 * 2 * 2 * 20 * 8
+
+
+def test_arrays_stay_where_they_are(xp: Namespace) -> None:
+    """What is aligned moves nothing, in any number of runs; what comes of it lies the same way."""
+    x = xp.asarray(np.arange(30.0).reshape(10, 3))
+    y = x * 2 + 1
+    xp.sync()
+    z = xp.exp(y) - x
+    xp.sync()
+    assert z.layout.splitlines() == [
+        "rank 0  [0:3, 0:3]",
+        "rank 1  [3:6, 0:3]",
+        "rank 2  [6:10, 0:3]",
+    ]
+    assert xp.connection.trace is not None
+    assert sum(move.nbytes for move in xp.connection.trace.moves) == 0
+    want = np.arange(30.0).reshape(10, 3)
+    np.testing.assert_allclose(np.asarray(z), np.exp(want * 2 + 1) - want, rtol=1e-15)
+
+
+def test_one_element_a_neighbour(xp: Namespace) -> None:
+    x = xp.asarray(np.arange(30.0))
+    xp.sync()
+    d = x[1:] - x[:-1]
+    xp.sync()
+    assert xp.connection.trace is not None
+    moved = [(move.source, move.dest, move.nbytes) for move in xp.connection.trace.moves]
+    assert sum(nbytes for _, _, nbytes in moved) <= 4 * 8
+    np.testing.assert_array_equal(np.asarray(d), 1.0)
+
+
+def test_the_same_work_is_compiled_once(xp: Namespace) -> None:
+    before = xp.report()["compiled"]
+    for k in range(3):
+        x = xp.full((9,), float(k))
+        assert float((x * 3.5 + k / 7).sum()) == pytest.approx(9 * (3.5 * k + k / 7))
+        del x
+    # The first turn has other numbers alike (0.0 and 0.0), the next ones have the same structure.
+    assert xp.report()["compiled"] - before <= 2
+
+
+def test_numpys_functions_stay_here(xp: Namespace) -> None:
+    x = xp.asarray(np.arange(12.0).reshape(3, 4))
+    gathers = xp.report()["gathers"]
+    total = np.sum(np.sqrt(x) + np.arange(4.0), axis=0)
+    assert xp.report()["gathers"] == gathers
+    want = np.sum(np.sqrt(np.arange(12.0).reshape(3, 4)) + np.arange(4.0), axis=0)
+    np.testing.assert_allclose(np.asarray(total), want, rtol=1e-15)
+    with pytest.raises(TypeError, match=r"numpy\.sort of arrays on ranks is not there"):
+        np.sort(x)
+    with pytest.raises(ValueError, match=r"could not broadcast input array from shape \(5,\)"):
+        x[0] = np.zeros(5)
+    with pytest.raises(IndexError):
+        x[7]
+
+
+def test_a_dead_engine_takes_its_arrays_along(cluster: Cluster, xp: Namespace) -> None:
+    """It is told, and what is made next works."""
+    x = xp.asarray(np.arange(5.0))
+    xp.sync()
+    os.kill(cluster.status.facts[1].pid, signal.SIGKILL)
+    with pytest.raises(LostArray, match="engines are not those that had them"):
+        float(xp.sum(x))
+    y = xp.asarray(np.arange(5.0))
+    assert float(xp.sum(y * 2)) == 20
