@@ -48,3 +48,15 @@ def test_copies_by_srun_are_refused(rig: Rig, environment: dict[str, str]) -> No
     _, error = process.communicate(timeout=200)
     assert process.returncode != 0
     assert "this program was started 3 times" in error
+
+
+def test_a_cluster_on_nodes_of_slurm(rig: Rig, environment: dict[str, str]) -> None:
+    start = ("cluster", "start", "--slurm", "-N", "2", "--ppn", "1", "--time", "10:00")
+    done = rig.lab(*start, environment=environment)
+    assert done.returncode == 0, done.stderr
+    name = done.stdout.split()[1]
+    assert f"{name}  2 engines on node1, node2" in rig.lab("cluster", "list").stdout
+    assert rig.lab("cluster", "stop", name).stdout.startswith(f"stopped {name}")
+    wait_until(lambda: nothing_left(rig), "the engines to be gone")
+    queue = rig.start("squeue", "-h", environment=environment)
+    assert queue.communicate(timeout=60)[0] == ""
