@@ -58,5 +58,8 @@ def test_a_cluster_on_nodes_of_slurm(rig: Rig, environment: dict[str, str]) -> N
     assert f"{name}  2 engines on node1, node2" in rig.lab("cluster", "list").stdout
     assert rig.lab("cluster", "stop", name).stdout.startswith(f"stopped {name}")
     wait_until(lambda: nothing_left(rig), "the engines to be gone")
-    queue = rig.start("squeue", "-h", environment=environment)
-    assert queue.communicate(timeout=60)[0] == ""
+    wait_until(lambda: not in_queue(rig, environment), "the job to be gone")
+
+
+def in_queue(rig: Rig, environment: dict[str, str]) -> str:
+    return rig.start("squeue", "-h", environment=environment).communicate(timeout=60)[0]

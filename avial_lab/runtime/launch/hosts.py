@@ -82,6 +82,11 @@ class Hosts:
         """Where ranks do not come up there."""
         return f"`avial-lab doctor --hosts {','.join(self.names)}` says what each host lacks"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the ranks."""
+        return {}
+
     def command(self) -> list[str]:
         return [str(tool("mpiexec"))]
 
@@ -180,6 +185,11 @@ class Slurm:
         """Where ranks do not come up there."""
         return "`squeue --me` and `sinfo` say whether nodes are free; or raise timeout=…"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the ranks."""
+        return {} if inside_slurm() else {relay.OWN_JOB: "1"}
+
     def command(self) -> list[str]:
         return ["srun"]
 
@@ -257,7 +267,7 @@ class Hub(NamedTuple):
     environment: dict[str, str]
 
 
-def start_hub(folder: Path, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
+def start_hub(folder: Path, where: Where, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
     """The ranks' files come to `folder` from now on."""
     token = secrets.token_hex(32)
     with (folder / "hub.log").open("wb") as log:  # whoever reads our stderr does not wait for it
@@ -276,7 +286,7 @@ def start_hub(folder: Path, address: str, *, lease_s: float = relay.LEASE_S) -> 
             f"cannot listen on {address}, where the hosts would connect to",
             hint="`avial-lab doctor --hosts …` checks names and addresses",
         )
-    return Hub(process, {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
+    return Hub(process, where.environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
 
 
 def end_hub(process: psutil.Process) -> None:
