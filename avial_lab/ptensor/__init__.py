@@ -22,12 +22,13 @@ from avial_lab.ptensor.connection import default_cluster
 from avial_lab.ptensor.namespace import Namespace
 
 if TYPE_CHECKING:
+    from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
 
 __all__ = ["Array", "Namespace", "on"]
 
 
-def on(cluster: Cluster | None = None) -> Namespace:
+def on(cluster: Cluster | OneProcess | None = None) -> Namespace:
     """Arrays on the engines of that cluster, all of them; without one on the session's, or on one
     that is started for it.
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.recording import Memory, Part, Value, forms_of
 
 if TYPE_CHECKING:
@@ -91,9 +92,12 @@ class Array:
         resident = self._memory.resident
         if resident is None:
             return "nobody holds an element of it"
+        boxes: dict[int, list[Box]] = {}
+        for piece in resident.pieces:
+            boxes.setdefault(piece.rank, []).append(piece.box)
         lines = [
-            f"rank {piece.rank}  [{', '.join(f'{a}:{b}' for a, b in zip(*piece.box, strict=True))}]"
-            for piece in sorted(resident.pieces, key=lambda piece: piece.rank)
+            f"rank {rank}  {', '.join(str(box) for box in union(held))}"
+            for rank, held in sorted(boxes.items())
         ]
         return "\n".join(lines) or "nobody holds an element of it"
 

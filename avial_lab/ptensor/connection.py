@@ -6,21 +6,25 @@ Recording -> the engines' arrays; array -> NumPy array.
 from __future__ import annotations
 
 import os
+import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from avial_lab.core.errors import ClusterError, OptionError
+from avial_lab.core.regions import Box
+from avial_lab.planning.schedule import Piece
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
+from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.session import cluster as session_cluster
 from avial_lab.program.session import use_cluster
 from avial_lab.ptensor.elements import stored_dtype
 from avial_lab.ptensor.recording import INTEGERS, REALS, Memory, Recorded, Recording
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.residence import LostArray, Residence, Resident
+from avial_lab.runtime.launch.residence import LostArray, Residence, Resident, new_resident
 from avial_lab.trace import Trace
 
 MOST_STATEMENTS = 20_000
@@ -32,11 +36,13 @@ MOST_PROGRAMS = 512
 class Connection:
     """One cluster's arrays: what is recorded for them, and the programs they were computed by."""
 
-    cluster: Cluster
+    cluster: Cluster | OneProcess
     recording: Recording = field(default_factory=Recording)
     runs: int = 0
     compiled: int = 0
     gathers: int = 0
+    messages: int = 0
+    bytes_moved: int = 0
     last: Program | None = None
     trace: Trace | None = None
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
@@ -45,11 +51,12 @@ class Connection:
     )
 
     def __post_init__(self) -> None:
-        self.residence = Residence(self.cluster)
-
-    @property
-    def ranks(self) -> int:
-        return self.cluster.topology.ranks
+        self.residence: _OnRanks | _InProcess
+        self.ranks = self.cluster.topology.ranks
+        if isinstance(self.cluster, Cluster):
+            self.residence = _OnRanks(self.cluster)
+        else:
+            self.residence = _InProcess(self.cluster)
 
     def record(self) -> Recording:
         """The recording to add to; what there is too much of is run first."""
@@ -77,7 +84,9 @@ class Connection:
         }
         tables = self._tables_of(recorded)
         self.residence.sweep()
-        self.trace = self.residence.run(program.binary, residents | tables)
+        self.trace = program.trace = self.residence.run_program(program, residents | tables)
+        self.messages += sum(move.messages for move in self.trace.moves)
+        self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
         self.runs += 1
         self.last = program
         return residents
@@ -132,6 +141,55 @@ class Connection:
         return self.residence.take(memory.resident, memory.dtype)
 
 
+class _OnRanks(Residence):
+    """With the engines of a cluster."""
+
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+        return self.run(program.binary, arrays)
+
+
+@dataclass
+class _InProcess:
+    """Without ranks: the reference computes, here."""
+
+    place: OneProcess
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def new(self, shape: Sequence[int], itemsize: int) -> Resident:
+        made = new_resident(shape, itemsize)
+        weakref.finalize(made, self.arrays.pop, made.number, None)
+        return made
+
+    def put(self, array: np.ndarray, *, everywhere: bool = False) -> Resident:
+        del everywhere  # there is nowhere else
+        made = self.new(array.shape, array.itemsize)
+        self._keep(made, array.copy())
+        return made
+
+    def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
+        return self.arrays[resident.number].view(dtype).copy()
+
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+        given: dict[str, np.ndarray] = {}
+        for name, resident in arrays.items():
+            like = program.arrays[name]
+            held = self.arrays.get(resident.number)
+            given[name] = (
+                np.zeros(like.shape, like.dtype) if held is None else held.view(like.dtype)
+            )
+        trace = replace(program, arrays=given).run(self.place)
+        for name, resident in arrays.items():
+            self._keep(resident, given[name])
+        return trace
+
+    def sweep(self) -> None:
+        """What is forgotten is gone already."""
+
+    def _keep(self, resident: Resident, array: np.ndarray) -> None:
+        self.arrays[resident.number] = array
+        resident.pieces = (Piece(0, resident.storage.name, Box.whole(array.shape)),)
+
+
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
     if memory.resident is None and memory.name is not None:
         memory.resident = residents.get(memory.name[1:])
@@ -149,13 +207,13 @@ def _tables(recorded: Recorded) -> dict[str, np.ndarray]:
     return {name: held for name, held in tables.items() if held.size}
 
 
-def default_cluster() -> Cluster:
+def default_cluster() -> Cluster | OneProcess:
     """The session's; else one of AVIAL_RANKS ranks (1), which is then the session's."""
     try:
         found = session_cluster()
     except ClusterError:
         found = None
-    if isinstance(found, Cluster) and not found.is_stopped:
+    if found is not None and not found.is_stopped:
         return found
     wanted = os.environ.get("AVIAL_RANKS", "1")
     if not wanted.isdecimal() or int(wanted) < 1:

@@ -18,6 +18,7 @@ from avial_lab.ptensor.elements import element_of
 from avial_lab.ptensor.recording import Memory, Value
 
 if TYPE_CHECKING:
+    from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
 
 _DTYPES = ("bool", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)), "float16",
@@ -64,7 +65,7 @@ class Namespace:
 
     pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster | OneProcess) -> None:
         self._set_up(Connection(cluster))
 
     def _set_up(self, connection: Connection) -> None:
@@ -89,9 +90,12 @@ class Namespace:
         self.connection.run()
 
     def report(self) -> dict[str, int]:
-        """How often a recorded program was run, compiled, and an array brought here."""
+        """How often what was recorded has been run, compiled, and an array brought here; messages
+        and bytes between ranks, as the runs counted them.
+        """
         known = self.connection
-        return {"runs": known.runs, "compiled": known.compiled, "gathers": known.gathers}
+        names = ("runs", "compiled", "gathers", "messages", "bytes_moved")
+        return {name: getattr(known, name) for name in names}
 
     # -- creation ----------------------------------------------------------------------------------
 

@@ -282,12 +282,12 @@ def test_a_number_that_does_not_fit(mistake: str) -> None:
         ({"ranks": 0}, snapshot("0 ranks cannot run a program → ask for one rank or more")),
         ({"ranks": -1}, snapshot("-1 ranks cannot run a program → ask for one rank or more")),
         (
-            {"ranks": 2, "gpus": 3},
-            snapshot("3 GPUs cannot be driven by 2 ranks → each rank drives at most one"),
+            {"ranks": 2, "gpus": 33},
+            snapshot("33 GPUs cannot be driven by 2 ranks → each rank drives at most 16"),
         ),
         (
             {"gpus": -1},
-            snapshot("-1 GPUs cannot be driven by 2 ranks → each rank drives at most one"),
+            snapshot("-1 GPUs cannot be driven by 2 ranks → each rank drives at most 16"),
         ),
         (
             {"policy": "fastest"},
@@ -631,7 +631,7 @@ COMMANDS = {
     "empty": (["graph", "empty.avial"], 1, snapshot(['VerifyError: the program has no task', 'empty.avial:1:1', 'Hint: add one: avial.schedule %a { %cpu = avial.target {arch = "cpu"} %t = avial.task %cpu, %a { … } }'])),
     "mistake": (["lower", "bad.avial", *FOUR], 1, snapshot(["ParseError: unknown operation 'arith.adi'", 'bad.avial:8:12', '      %z = arith.adi %x, %y', '           ^', 'Hint: did you mean arith.addi?'])),
     "no ranks": (["run", "deck.avial", *FOUR, "-n", "0"], 1, snapshot(['ScheduleError: 0 ranks cannot run a program', 'Hint: ask for one rank or more'])),
-    "GPUs": (["run", "deck.avial", *FOUR, "-n", "2", "--gpus", "9"], 1, snapshot(['ScheduleError: 9 GPUs cannot be driven by 2 ranks', 'Hint: each rank drives at most one'])),
+    "GPUs": (["run", "deck.avial", *FOUR, "-n", "2", "--gpus", "90"], 1, snapshot(['ScheduleError: 90 GPUs cannot be driven by 2 ranks', 'Hint: each rank drives at most 16'])),
     "no value": (["run", "deck.avial", "--in", "a"], 1, snapshot(["BindError: 'a' is not NAME=VALUE", 'Hint: for example --in a=a.npy'])),
     "no such file": (["run", "deck.avial", "--in", "a=a.npy"], 1, snapshot(['BindError: --in a: there is no file a.npy', 'Hint: for zeros --in a=20x30xf32, for random values --in a=random:20x30xf32'])),
     "empty file": (["run", "deck.avial", "--in", "a=empty.npy"], 1, snapshot(['BindError: --in a: empty.npy is empty'])),

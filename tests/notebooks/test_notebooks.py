@@ -55,6 +55,12 @@ SENSIBLE = {
         "grid[j + 1, i - 1] is written by the previous iteration of i: line 10, as grid[j, i]",
         "✓ turned has the expected values (4,000,000 elements)",
     ),
+    "08_arrays": (
+        "the same bits as NumPy: True",
+        "programs compiled: 1",
+        "2 ranks, 50 messages",
+        "✓ S1 is divided over the ranks",
+    ),
 }
 """What a notebook has to say."""
 

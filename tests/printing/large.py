@@ -49,7 +49,7 @@ from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.notebook.display import Note, View
 from avial_lab.planning.distribution import Division
-from avial_lab.planning.schedule import PhaseRun, Piece, Schedule, Step, StepKind
+from avial_lab.planning.schedule import DeviceCopy, PhaseRun, Piece, Schedule, Step, StepKind
 from avial_lab.planning.task_graph import Access, Group, Task, TaskGraph
 from avial_lab.plot import Film, Point, Roofline
 from avial_lab.program.compilation import Namespace
@@ -118,7 +118,10 @@ def _of_runs() -> list[object]:
     total = Total(1, NAME, EventKind.WAIT, MANY, 1.0, 1 << 60)
     move = Move(NAME, 0, 1, MANY, 1 << 60)
     copy = Copy(NAME, NAME, NAME, MANY, 1 << 60)
-    trace = Trace(64, (event,) * MANY, NAME, (move,) * MANY, totals=(total,) * MANY, note=NAME * 9)
+    trace = Trace(
+        64, (event,) * MANY, NAME, (move,) * MANY,
+        totals=(total,) * MANY, note=NAME * 9, copies=(copy,) * MANY,
+    )  # fmt: skip
     tasks = tuple(TaskNow(f"{NAME}{k}", TaskState.RUNNING, tuple(range(64))) for k in range(MANY))
     ranks = tuple(RankNow(k, NAME, 1, 2) for k in range(64))
     printed = Printed(dict.fromkeys(range(64), (CELL_TEXT,) * MANY))
@@ -128,6 +131,7 @@ def _of_runs() -> list[object]:
         total,
         move,
         copy,
+        DeviceCopy(MANY, NAME, BOX, 3, 99, NAME, 1 << 60),
         trace,
         RunState(1.0, tasks, ranks, printed=printed),
         printed,

@@ -5,6 +5,7 @@ a seed. The values are the reference's, and what is copied is what was planned, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from ctypes.util import find_library
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import kernels
 from avial_lab.core.errors import ScheduleError
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.native.loader import digest, load_program
+from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.trace import Copy, EventKind, Trace
 from kernels.kernel import ELEMENTS
 
@@ -188,3 +191,21 @@ def test_back_to_the_cpu() -> None:
         arrays["b"][:] = 0
         program.run()
         np.testing.assert_array_equal(arrays["b"], arrays["a"])
+
+
+def test_a_machine_without_a_driver_says_so() -> None:
+    """Where NVIDIA's driver is asked for; the run is over then, and its arrays are as they were."""
+    if find_library("cuda") is not None:
+        pytest.skip("there is a driver here")
+    program = on_gpus("jacobi-2d", "f32", small("jacobi-2d"), 1, 1)
+    manifest, code = program.binary.manifest, program.binary.shared_object
+    loaded = load_program(code, digest(code), entry="main")
+    loaded.set_globals({"avial_driver": 2})
+    memory = [np.ones(storage.nbytes, np.uint8) for storage in manifest.storages]
+    ownership = Ownership(loaded, manifest.storages, drivers=manifest.drivers)
+    ownership.setup(1, 0, [data.ctypes.data for data in memory])
+    ownership.give(manifest.inputs)
+    loaded.call(manifest.storages, memory, manifest.numbers)
+    assert own_error(ownership.error) == "a device failed"
+    assert ownership.device_error().startswith("there is no NVIDIA driver: libcuda.so.1")
+    assert all((data == 1).all() for data in memory)

@@ -71,9 +71,8 @@ class Residence:
 
     def new(self, shape: Sequence[int], itemsize: int) -> Resident:
         """An array whose elements are undefined; takes no memory until somebody writes it."""
-        number = next(_NUMBERS)
-        storage = Storage(f"resident{number}", tuple(shape), itemsize, (f"resident{number}",))
-        made = Resident(number, storage)
+        made = new_resident(shape, itemsize)
+        number = made.number
         weakref.finalize(made, self._dropped.append, number)
         return made
 
@@ -161,6 +160,13 @@ class Residence:
                 hint="make the arrays again",
             )
         return answers
+
+
+def new_resident(shape: Sequence[int], itemsize: int) -> Resident:
+    """An array of a number that no other has."""
+    number = next(_NUMBERS)
+    name = f"resident{number}"
+    return Resident(number, Storage(name, tuple(shape), itemsize, (name,)))
 
 
 def _rows(shape: Sequence[int], rank: int, ranks: int) -> Box:
