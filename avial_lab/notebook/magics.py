@@ -44,7 +44,7 @@ from avial_lab.notebook.live import compiling, watched
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
-from avial_lab.program.session import use_cluster
+from avial_lab.program.session import compiled_so_far, made_since, use_cluster
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import where_arguments, where_given
 from avial_lab.runtime.launch.processes import crowd_warning
@@ -80,6 +80,7 @@ class AvialMagics(Magics):
         super().__init__(shell)
         self._shell = shell
         self.programs: dict[str, Program] = {}
+        self._since = compiled_so_far()  # what others of this process compiled is not listed
         self._drafts: dict[str, dict[str, str]] = {}  # typed in a stepper, by program and stage
         self._session_cluster: avial_lab.Cluster | avial_lab.OneProcess | None = None
         self.starting: BackgroundStart | None = None  # the last one; over, or still going on
@@ -401,10 +402,14 @@ class AvialMagics(Magics):
         self.cluster = None
 
     def known_programs(self) -> dict[str, Program]:
-        """By name: those in variables, then those of this session's cells, the latest last."""
+        """By name: those that Python compiled, those in variables, then those of this session's
+        cells, the latest last.
+        """
         variables = self._shell.user_ns.items()
         held = {key: value for key, value in variables if isinstance(value, Program)}
-        return {**held, **self.programs}
+        known = {id(program) for program in (*held.values(), *self.programs.values())}
+        others = {each.name: each for each in made_since(self._since) if id(each) not in known}
+        return {**others, **held, **self.programs}
 
     def _program(self, name: str | None) -> Program:
         """The one called `name`: of this session, or in a variable; by default the latest."""

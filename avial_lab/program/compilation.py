@@ -27,6 +27,7 @@ from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.program import Program
+from avial_lab.program.session import remember
 from avial_lab.program.tuned import tuning_key_of, with_choice
 from avial_lab.program.tuning import remembered
 
@@ -112,7 +113,9 @@ def compile(
     with disk_errors():
         built = build(question, timeout, progress)
     arrays = bound | _result_arrays(source, bound, built)
-    return Program(name, arrays, question, built, choice=choice)
+    program = Program(name, arrays, question, built, choice=choice)
+    remember(program)
+    return program
 
 
 def analyse(

@@ -4,12 +4,14 @@ other use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from avial_lab.core.errors import ClusterError
 
 if TYPE_CHECKING:
+    from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 @dataclass
 class _Session:
     cluster: Cluster | OneProcess | None = None
+    made: list[tuple[int, weakref.ref[Program]]] = field(
+        default_factory=list["tuple[int, weakref.ref[Program]]"]
+    )
+    number: int = 0
 
 
 _SESSION = _Session()
@@ -35,6 +41,24 @@ def cluster() -> Cluster | OneProcess:
 def use_cluster(cluster: Cluster | OneProcess | None) -> None:
     """From now on it is this session's; None: the session has none."""
     _SESSION.cluster = cluster
+
+
+def remember(program: Program) -> None:
+    """It was compiled here; for as long as anybody holds it."""
+    _SESSION.number += 1
+    _SESSION.made.append((_SESSION.number, weakref.ref(program)))
+
+
+def compiled_so_far() -> int:
+    """How many programs this process has compiled."""
+    return _SESSION.number
+
+
+def made_since(number: int) -> list[Program]:
+    """The programs compiled after the first `number` that somebody still holds, the latest last."""
+    _SESSION.made = [each for each in _SESSION.made if each[1]() is not None]
+    later = (made() for at, made in _SESSION.made if at > number)
+    return [program for program in later if program is not None]
 
 
 def cluster_for(ranks: int) -> Cluster | OneProcess | None:

@@ -275,6 +275,19 @@ def test_a_program_in_a_variable_is_found_too(page: Page) -> None:
     assert "there is no program yet" not in page.stdout
 
 
+def test_programs_that_python_compiled_are_listed(page: Page) -> None:
+    """Whatever holds them; not longer than that."""
+    page.run("import avial_lab, numpy as np, gc; a = np.zeros(4, np.int32)")
+    text = "func.func @f(%a: memref<4xi32>) { return }"
+    page.run(f"kept = [avial_lab.compile({text!r}, arrays=dict(a=a), name='in a list')]")
+    page.run("%avial list")
+    assert "in a list" in page.text
+    page.run("%avial show --show=none")
+    page.run("del kept; gc.collect()")
+    page.run("%avial list")
+    assert "in a list" not in page.text
+
+
 @pytest.mark.usefixtures("compiler")
 def test_stages(page: Page) -> None:
     page.run(f"%%avial -q --name deck\n{CELL}")
