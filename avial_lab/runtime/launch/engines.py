@@ -14,10 +14,12 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -184,6 +186,9 @@ class EngineSet:
             end_hub(self.hub)  # before mpiexec: what it kills says no more that it has ended
         ours = self.launcher is not None or self.guardian is not None
         kill_all([*self.owned, *(self.processes.values() if ours else ())])
+        if ours and self.controller is not None and not is_alive(self.controller):
+            with suppress(ProcessLookupError):  # what it started, where somebody killed it
+                os.killpg(self.controller.pid, signal.SIGKILL)
         if self.guardian is not None:
             for group in self.groups:
                 self.guardian.release(group)
