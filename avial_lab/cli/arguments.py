@@ -163,6 +163,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "doctor", help="check what is installed and whether it works together"
     )
     check.add_argument("--json", action="store_true")
+    check.add_argument("--hosts", metavar="A,B", help="check these machines for `run --hosts`")
     check.set_defaults(command=doctor_command)
 
     passes = commands.add_parser(

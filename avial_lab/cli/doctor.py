@@ -56,10 +56,12 @@ class Finding:
         return f"{head}\n{'':22}{self.advice}" if self.advice else head
 
 
-def main(arguments: Sequence[str] = ()) -> int:
-    """Print each finding as it is made, or with `--json` all of them at the end."""
+def main(arguments: Sequence[str] = (), found: Iterator[Finding] | None = None) -> int:
+    """Print each finding as it is made, or with `--json` all of them at the end; of this machine,
+    or those `found`.
+    """
     findings: list[Finding] = []
-    for finding in examine():
+    for finding in examine() if found is None else found:
         findings.append(finding)
         if "--json" not in arguments:
             print(finding, flush=True)

@@ -107,7 +107,10 @@ class Host:
         return done.stdout
 
     def die(self) -> None:
-        """As by a power cut: no process says good-bye, and no packet is sent any more."""
+        """As by a power cut: no packet is sent any more, not even that a connection is closed."""
+        if self.name != LOGIN:
+            with contextlib.suppress(AssertionError):
+                self.cut_off()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.process.wait()
@@ -194,6 +197,65 @@ def hosts(count: int) -> Generator[Rig]:
         for host in reversed(list(rig.hosts.values())):
             host.die()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+_SLURM = """\
+ClusterName=rig
+SlurmctldHost=login({address})
+AuthType=auth/munge
+AuthInfo=socket=/run/munge.socket
+SlurmUser=root
+StateSaveLocation={folder}
+SlurmdSpoolDir=/tmp/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+NodeName=node[1-{nodes}] CPUs=2 State=UNKNOWN
+PartitionName=all Nodes=node[1-{nodes}] Default=YES State=UP
+"""
+
+_MUNGED = (
+    "munged --force --key-file={folder}/key --socket=/run/munge.socket "
+    "--pid-file=/run/munged.pid --log-file=/run/munged.log --seed-file=/run/munged.seed"
+)
+_SLURM_TOOLS = ("slurmctld", "slurmd", "munged", "srun")
+
+
+@contextlib.contextmanager
+def slurm(rig: Rig) -> Generator[dict[str, str]]:
+    """Slurm on the rig: its controller on `login`, the nodes its nodes; what clients need in their
+    environment. NotHere where it is not installed.
+    """
+    missing = [tool for tool in _SLURM_TOOLS if shutil.which(tool, path=_PATH) is None]
+    if missing:
+        raise NotHere(f"not installed: {', '.join(missing)} (of Debian: slurmd, slurmctld, munge)")
+    folder = rig.folder / "slurm"
+    folder.mkdir(mode=0o700)
+    (folder / "key").write_bytes(os.urandom(1024))
+    (folder / "key").chmod(0o400)
+    conf = folder / "slurm.conf"
+    conf.write_text(_SLURM.format(address=LOGIN_ADDRESS, folder=folder, nodes=len(rig.nodes)))
+    start = f"export PATH={_PATH} SLURM_CONF={conf}; " + _MUNGED.format(folder=folder)
+    rig.login.run("mount", "-t", "tmpfs", "tmpfs", "/run")
+    rig.login.run("sh", "-c", f"{start} && slurmctld -i >/dev/null 2>&1")
+    try:
+        for node in rig.nodes:
+            rig.login.run("ssh", node.name, f"{start} && slurmd -N {node.name}")
+        environment = {"SLURM_CONF": str(conf)}
+        idle = f"SLURM_CONF={conf} sinfo -h -t idle -o %D"
+        wait_until(
+            lambda: rig.login.run("sh", "-c", idle).strip() == str(len(rig.nodes)), "idle nodes"
+        )
+        yield environment
+    finally:
+        rig.login.run("sh", "-c", "kill $(cat /run/slurmctld.pid) $(cat /run/munged.pid)")
 
 
 def _shared() -> Path:

@@ -46,6 +46,17 @@ def test_a_host_that_is_not_there(rig: Rig) -> None:
     assert "avial-lab doctor --hosts node1,nowhere" in done.stderr
 
 
+def test_doctor_looks_at_hosts(rig: Rig) -> None:
+    done = rig.lab("doctor", "--hosts", NODES)
+    assert done.returncode == 0, done.stdout
+    assert "the hosts are reached from 10.77.0.100" in done.stdout
+    for name in NODES.split(","):
+        assert f"{name}: " in done.stdout
+    done = rig.lab("doctor", "--hosts", "node1,nowhere")
+    assert done.returncode == 1
+    assert "FAIL  nowhere         ssh: " in done.stdout
+
+
 def test_a_cluster_started_here_is_listed_connected_and_stopped(rig: Rig) -> None:
     done = rig.lab("cluster", "start", "--hosts", "node1,node2", "--ppn", "1")
     assert done.returncode == 0, done.stderr

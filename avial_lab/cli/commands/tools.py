@@ -18,8 +18,10 @@ def demo_command(options: argparse.Namespace) -> int:
 
 def doctor_command(options: argparse.Namespace) -> int:
     from avial_lab.cli import doctor
+    from avial_lab.cli.doctor_hosts import examine_hosts
 
-    return doctor.main(["--json"] if options.json else [])
+    found = examine_hosts(options.hosts) if options.hosts else None
+    return doctor.main(["--json"] if options.json else [], found)
 
 
 def bench_command(options: argparse.Namespace) -> int:

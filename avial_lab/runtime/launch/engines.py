@@ -335,7 +335,7 @@ class _Starting:
             self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
             self.guardian.watch(cluster.controller.pid)
         if self.guardian and spec.where:
-            self.hub = start_hub(self.folder, address, lease_s=spec.lease_s)
+            self.hub = start_hub(self.folder, spec.where, address, lease_s=spec.lease_s)
             self.guardian.watch(self.hub.process.pid)
         on = f" on {spec.where}" if spec.where else ""
         self.progress(f"starting {spec.ranks} engines{on}")

@@ -33,7 +33,7 @@ from avial_lab.runtime.rank import relay
 CONNECT_S = 5
 """How long a host may take to answer ssh."""
 
-_ASK_S = 9.0
+ASK_S = 9.0
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 """Of a host: what ssh takes for one, and surely not for an option."""
@@ -82,6 +82,11 @@ class Hosts:
         """Where ranks do not come up there."""
         return f"`avial-lab doctor --hosts {','.join(self.names)}` says what each host lacks"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the ranks."""
+        return {}
+
     def command(self) -> list[str]:
         return [str(tool("mpiexec"))]
 
@@ -127,7 +132,7 @@ def refuse_other_mpi() -> None:
         )
 
 
-def ssh(host: str, script: str) -> subprocess.CompletedProcess[str]:
+def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.CompletedProcess[str]:
     """A shell's script on that host, without a question to anybody; TimeoutExpired after a while.
 
     With Hydra's options to ssh, so that what works here works there.
@@ -135,7 +140,7 @@ def ssh(host: str, script: str) -> subprocess.CompletedProcess[str]:
     options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
     return subprocess.run(
         ["ssh", *options, "--", host, script],
-        capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
 
 
@@ -146,7 +151,7 @@ def _asked(host: str) -> str:
     try:
         done = ssh(host, f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there")
     except subprocess.TimeoutExpired:
-        return f"no answer by ssh within {_ASK_S:g} s"
+        return f"no answer by ssh within {ASK_S:g} s"
     if done.stdout.strip().endswith("there"):
         return ""
     if done.returncode == 255:
@@ -179,6 +184,11 @@ class Slurm:
     def hint(self) -> str:
         """Where ranks do not come up there."""
         return "`squeue --me` and `sinfo` say whether nodes are free; or raise timeout=…"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the ranks."""
+        return {} if inside_slurm() else {relay.OWN_JOB: "1"}
 
     def command(self) -> list[str]:
         return ["srun"]
@@ -257,7 +267,7 @@ class Hub(NamedTuple):
     environment: dict[str, str]
 
 
-def start_hub(folder: Path, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
+def start_hub(folder: Path, where: Where, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
     """The ranks' files come to `folder` from now on."""
     token = secrets.token_hex(32)
     with (folder / "hub.log").open("wb") as log:  # whoever reads our stderr does not wait for it
@@ -276,7 +286,7 @@ def start_hub(folder: Path, address: str, *, lease_s: float = relay.LEASE_S) -> 
             f"cannot listen on {address}, where the hosts would connect to",
             hint="`avial-lab doctor --hosts …` checks names and addresses",
         )
-    return Hub(process, {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
+    return Hub(process, where.environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
 
 
 def end_hub(process: psutil.Process) -> None:

@@ -226,7 +226,7 @@ def _launch(
         command = [str(tool("mpiexec")), "-n", str(ranks), *mpiexec_options()]
         return _Launch([*command, *witnessed(program, directory)], environment(ranks))
     address = where.address()
-    hub = start_hub(directory, address)
+    hub = start_hub(directory, where, address)
     guardian.watch(hub.process.pid)
     command = [*where.command(), "-n", str(ranks), *where.arguments(address)]
     return _Launch(

@@ -47,6 +47,9 @@ HUB = "AVIAL_RELAY"
 FOLDER = "AVIAL_RANK_FOLDER"
 """In the environment of what the relay starts: the folder on its host."""
 
+OWN_JOB = "AVIAL_OWN_JOB"
+"""In the environment of ranks whose job of Slurm was made for them, and is to end with them."""
+
 PLACE = "{folder}"
 """Stands for that folder in a rank's command."""
 
@@ -280,6 +283,11 @@ class Relay:
         self._noted = threading.Event()
         self.lapsed = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether the client ended the rank, or is gone."""
+        return self._over.is_set()
+
     def take_files(self) -> None:
         while True:
             words, data = self._line.receive()
@@ -407,6 +415,10 @@ def rank(program: Sequence[str]) -> int:
         remover.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
     if relay.lapsed:
         _end_starter()
+    if relay.ended and OWN_JOB in os.environ:
+        # An srun that was killed leaves its allocation behind, until the time limit.
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired, KeyError):
+            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]], timeout=10, check=False)
     return status
 
 

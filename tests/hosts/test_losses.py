@@ -1,0 +1,85 @@
+"""Ranks, hosts, clients and controllers that are lost: it is told, nothing is left, it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.hosts.conftest import Client, client_on
+from tests.hosts.rig import Rig, wait_until
+from tests.hosts.test_runs import NODES, nothing_left
+
+
+def go_on(client: Client) -> None:
+    """The next run works."""
+    ran = client.ask("run 50")
+    while "running" in ran:
+        ran = client.hear()
+    assert "reference" in ran.get("check", ""), ran
+
+
+def test_a_rank_that_is_killed_in_a_run(rig: Rig, client: Client) -> None:
+    started = client.ask(f"start {NODES} 1")
+    node, pid = started["places"][1]
+    client.run_for_ever()
+    rig.hosts[node].run("kill", "-9", str(pid))
+    told = client.hear()
+    assert "rank 1 of 3 died of SIGKILL" in told["error"]
+    assert told["untouched"]
+    go_on(client)
+    client.ask("stop")
+    assert nothing_left(rig)
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a run"])
+def test_a_controller_that_is_killed(rig: Rig, client: Client, busy: bool) -> None:
+    started = client.ask(f"start {NODES} 1")
+    if busy:
+        client.run_for_ever()
+    os.kill(started["pids"]["controller"], signal.SIGKILL)
+    if busy:
+        told = client.hear()
+        assert "the controller has ended" in told["error"]
+        assert told["untouched"]
+    go_on(client)
+    client.ask("stop")
+    wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a run"])
+def test_a_client_that_is_killed_leaves_nothing(rig: Rig, busy: bool) -> None:
+    with client_on(rig) as client:
+        client.ask(f"start {NODES} 1")
+        if busy:
+            client.run_for_ever()
+        client.process.kill()
+        wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+@pytest.mark.parametrize("how", ["cut_off", "die"])
+def test_a_host_that_nobody_reaches_any_more(own_rig: Rig, how: str) -> None:
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        client.run_for_ever()
+        node2 = own_rig.hosts["node2"]
+        getattr(node2, how)()
+        told = client.hear()
+        assert "host node2 (rank 1) is lost: control connection: no answer" in told["error"]
+        assert told["untouched"]
+        if how == "cut_off":
+            # Its ranks cannot be told; their lease ends.
+            alone = ("relay.py", "ipyparallel.engine", "hydra")
+            wait_until(
+                lambda: not any(own_rig.processes(node2, word) for word in alone),
+                "the cut-off engines to end by themselves",
+                timeout=120,
+            )
+            assert not node2.run("find", "/tmp", "-name", "avial-*")
+        # The others were told.
+        others = [host for host in own_rig.nodes if host.name != "node2"]
+        wait_until(
+            lambda: not any(own_rig.processes(host, "ipyparallel") for host in others),
+            "the engines of the other hosts to end",
+        )
