@@ -149,3 +149,30 @@ def test_nothing_is_cut_where_helvetica_is_missing(plain_page: Page, width: int)
             }"""
         )
         assert outside == []
+
+
+@pytest.mark.parametrize("width", [1280])
+def test_the_graph_can_be_saved(plain_page: Page, width: int) -> None:
+    schedule = deck_schedule()
+    page = mount_view(plain_page, "graph", graph_data(schedule.graph, schedule))
+    page.evaluate(
+        """() => {
+            window.saved = [];
+            HTMLAnchorElement.prototype.click = function () {
+                window.saved.push(fetch(this.href).then(async (answer) => {
+                    const blob = await answer.blob();
+                    return [this.download, blob.type, blob.size, await blob.text()];
+                }));
+            };
+        }"""
+    )
+    page.get_by_role("button", name="Save SVG").click()
+    page.get_by_role("button", name="Save PNG").click()
+    page.wait_for_function("window.saved.length === 2")
+    picture, pixels = page.evaluate("Promise.all(window.saved)")
+    assert picture[:2] == ["graph.svg", "image/svg+xml"]
+    assert picture[3].startswith("<svg")
+    assert ">task3<" in picture[3]
+    assert "fill:rgb(" in picture[3]
+    assert pixels[:2] == ["graph.png", "image/png"]
+    assert pixels[2] > 3000

@@ -9,6 +9,10 @@ const MOST_BOXES = 150;
 const MOST_GROUPED = 1500;
 const MOST_MEMBERS = 100; // of an unfolded group
 const MOST_BARS = 40;
+const SAVED = [
+  ...["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility", "display"],
+  ...["font-family", "font-size", "font-weight", "text-anchor", "paint-order", "marker-end"],
+]; // styles that a saved picture brings with it
 const FEW = 4; // tasks from which on there is a toolbar
 const MOST_LABELS = 40;
 const MOST_LISTED = 14;
@@ -485,6 +489,13 @@ class View {
       html("div", { class: "avial-body" }, this.area, this.panel),
       this.told,
       this.legend,
+      html(
+        "p",
+        { class: "avial-save" },
+        button("Save SVG", "save the picture as a file", () => this.save("svg")),
+        " ",
+        button("Save PNG", "save the picture as a file", () => this.save("png")),
+      ),
       this.tables,
     );
     this.host.replaceChildren(this.root);
@@ -499,6 +510,41 @@ class View {
     }
     this.area.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.area.addEventListener("pointerdown", (event) => this.drag(event));
+  }
+
+  /** The picture as it is, for a page without our styles. */
+  standalone() {
+    const copy = this.paper.cloneNode(true);
+    const [own, there] = [this.paper, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+    own.forEach((element, k) => {
+      const style = getComputedStyle(element);
+      there[k].setAttribute("style", SAVED.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+    });
+    const { width, height } = this.paper.getBoundingClientRect();
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    return { text: new XMLSerializer().serializeToString(copy), width, height };
+  }
+
+  async save(form) {
+    const { text, width, height } = this.standalone();
+    let blob = new Blob([text], { type: "image/svg+xml" });
+    if (form === "png") {
+      const picture = new Image();
+      picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+      await picture.decode();
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [2 * width, 2 * height];
+      const pen = canvas.getContext("2d");
+      pen.fillStyle = getComputedStyle(this.root).backgroundColor;
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+      blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    }
+    const link = html("a", { href: URL.createObjectURL(blob), download: `graph.${form}` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   // -- which boxes there are
