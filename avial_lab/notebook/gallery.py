@@ -49,18 +49,21 @@ def gallery() -> Json:
 def _kernels() -> Iterator[Json]:
     sentences = kernel_sentences()
     for name in kernel_names():
-        kernel = kernel_program(name, size="MINI")
-        graph = analyse(
-            kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, function=kernel.function
-        ).graph
-        text = kernel_program(name, size=SIZE).text
+        kernel = kernel_program(name, size=SIZE)
         cells = [
             _cell("markdown", f"# {name}\n\n{sentences[name]}"),
             _cell("code", f"%load_ext avial_lab\n%avial load {name} --size={SIZE} --arrays"),
-            _cell("code", f"%%avial -o program --fn {kernel.function} --check\n{text}"),
+            _cell("code", f"%%avial -o program --fn {kernel.function} --check\n{kernel.text}"),
             _cell("code", "%avial step program"),
         ]
-        yield _item(name, sentences[name], graph, cells)
+        yield _item(name, sentences[name], _graph_of_kernel(name), cells)
+
+
+def _graph_of_kernel(name: str) -> TaskGraph:
+    kernel = kernel_program(name, size="MINI")
+    return analyse(
+        kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, function=kernel.function
+    ).graph
 
 
 def _lessons() -> Iterator[Json]:
@@ -77,8 +80,12 @@ def _lessons() -> Iterator[Json]:
 
 
 def _graph_of(cells: list[Json]) -> TaskGraph:
-    """The tasks of a lesson's first program."""
-    text = next(c["source"] for c in cells if c["source"].startswith("%%avial"))
+    """The tasks of a lesson's first program; of one that writes none itself, what its heat equation
+    becomes.
+    """
+    text = next((c["source"] for c in cells if c["source"].startswith("%%avial")), None)
+    if text is None:
+        return _graph_of_kernel("jacobi-2d")
     program = text.partition("\n")[2]
     names = dict.fromkeys(re.findall(r"%(\w+)", program.partition("{")[0]))
     element = np.float64 if "arith.mulf" in program else np.int32
