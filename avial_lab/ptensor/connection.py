@@ -22,9 +22,16 @@ from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.session import cluster as session_cluster
 from avial_lab.program.session import use_cluster
 from avial_lab.ptensor.elements import stored_dtype
-from avial_lab.ptensor.recording import INTEGERS, REALS, Memory, Recorded, Recording
-from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.residence import LostArray, Residence, Resident, new_resident
+from avial_lab.ptensor.recording import (
+    INTEGERS,
+    REALS,
+    Memory,
+    Recorded,
+    Recording,
+    refuse_lost,
+)
+from avial_lab.runtime.launch.cluster import Cluster, LostArray
+from avial_lab.runtime.launch.residence import Residence, Resident, new_resident
 from avial_lab.trace import Trace
 
 MOST_STATEMENTS = 20_000
@@ -72,7 +79,7 @@ class Connection:
             residents = self._run(recorded) if recorded is not None else {}
         except BaseException:
             # What was to be written is neither what it was nor what it was to be.
-            recording.settle(_lose)
+            recording.settle(lambda memory: _lose(memory, recording))
             raise
         recording.settle(lambda memory: _settle(memory, residents))
 
@@ -82,9 +89,13 @@ class Connection:
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
         }
-        tables = self._tables_of(recorded)
         self.residence.sweep()
-        self.trace = program.trace = self.residence.run_program(program, residents | tables)
+        try:
+            trace = self.residence.run_program(program, residents | self._tables_of(recorded))
+        except LostArray:
+            self._tables.clear()  # of engines that are gone; what else they had is told now
+            trace = self.residence.run_program(program, residents | self._tables_of(recorded))
+        self.trace = program.trace = trace
         self.messages += sum(move.messages for move in self.trace.moves)
         self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
         self.runs += 1
@@ -130,11 +141,7 @@ class Connection:
         """All of it, here; runs what it depends on."""
         if memory.value is not None or memory.name is not None:
             self.run()
-        if memory.lost:
-            raise LostArray(
-                "the array is gone: the run that was to make or change it failed",
-                hint="make it again",
-            )
+        refuse_lost(memory)
         self.gathers += 1
         if memory.resident is None:
             return np.zeros(memory.shape, memory.dtype)
@@ -195,8 +202,9 @@ def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
         memory.resident = residents.get(memory.name[1:])
 
 
-def _lose(memory: Memory) -> None:
-    memory.lost = True
+def _lose(memory: Memory, recording: Recording) -> None:
+    if memory.resident is None or memory.name in recording.written:
+        memory.lost = True
 
 
 def _tables(recorded: Recorded) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
 from avial_lab.runtime.launch.residence import Resident
@@ -55,7 +56,6 @@ class _Statement:
     uses: tuple[str, ...] = ()
     reads: str | None = None
     writes: str | None = None
-    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ class Recording:
     reals: dict[float | str, int] = field(default_factory=dict)
     integers: dict[int, int] = field(default_factory=dict)
     count: int = 0
+    written: set[str] = field(default_factory=set)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -171,6 +172,7 @@ class Recording:
 
     def read(self, memory: Memory) -> Value:
         """All of the array, as it is at this place of the program."""
+        refuse_lost(memory)
         if memory.value is None:
             name = self._name(memory)
             made = Value(f"%v{self.count}", memory.shape, memory.dtype)
@@ -187,6 +189,7 @@ class Recording:
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
+        refuse_lost(memory)
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
@@ -198,6 +201,7 @@ class Recording:
             " -> ()"
         )
         self.statements.append(_Statement(text, uses=(value.name,), writes=name))
+        self.written.add(name)
         memory.value = None
 
     def _name(self, memory: Memory) -> str:
@@ -216,7 +220,8 @@ class Recording:
             f'"ptensor.store"({value}, {name}) : ({value_type(memory.shape, memory.dtype)}, '
             f"{memory_type(memory.shape, memory.dtype)}) -> ()"
         )
-        done = _Statement(text, uses=(value,), writes=name, whole=True)
+        done = _Statement(text, uses=(value,), writes=name)
+        self.written.add(name)
         self.statements.insert(len(self.statements) if at is None else at, done)
 
     # -- to its end --------------------------------------------------------------------------------
@@ -306,6 +311,14 @@ class Recording:
         if not any(statement.writes for statement in needed):
             return []
         return needed[::-1]
+
+
+def refuse_lost(memory: Memory) -> None:
+    if memory.lost:
+        raise AvialError(
+            "the array is gone: the run that was to make or change it failed",
+            hint="make it again",
+        )
 
 
 def forms_of(part: Part) -> list[str]:

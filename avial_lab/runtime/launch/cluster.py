@@ -407,18 +407,21 @@ def run_resident(
     given: Sequence[Piece],
     cluster: Cluster,
     *,
+    home: EngineSet,
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
 ) -> tuple[Trace, tuple[Piece, ...]]:
     """Run the binary on arrays that the engines keep: `arrays` are their numbers by storage,
     `given` says which rank holds what of those that are there already. -> what happened, and who
-    holds what of all of them afterwards. Raises as `run` does; after an error the arrays are lost
-    with the engines.
+    holds what of all of them afterwards. Raises as `run` does, and LostArray where the engines are
+    no longer `home`; after an error the arrays are lost with the engines.
     """
     with _followed(
         binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
     ) as (watch, options):
+        if watch.engines is not home:
+            raise _Harmless(LostArray())
         outcomes = watch.run_resident(arrays, tuple(given), options)
     return trace_of(binary.manifest, outcomes), outcomes[0].pieces
 
@@ -490,6 +493,16 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
     ]
     driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
     return Topology(len(facts), (*cpus, *gpus_driven(driven)))
+
+
+class LostArray(ClusterError):
+    """What an array held is gone, with the engines that had it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the array is gone: the engines of this cluster are not those that had it",
+            hint="make it again",
+        )
 
 
 class _Harmless(Exception):

@@ -10,7 +10,7 @@ NumPy array -> Resident -> NumPy array; binary, Residents -> Trace, and the Resi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,11 +20,10 @@ import numpy as np
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.buffers import Storage
-from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
-from avial_lab.runtime.launch.cluster import Cluster, run_resident
+from avial_lab.runtime.launch.cluster import Cluster, LostArray, run_resident
 from avial_lab.runtime.launch.engines import EngineSet
 from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, TakePieces
 from avial_lab.runtime.rank.job import Options
@@ -34,20 +33,18 @@ from avial_lab.trace import Trace
 _NUMBERS = count(1)
 
 
-class LostArray(ClusterError):
-    """What an array held is gone, with the engines that had it."""
-
-
 @dataclass(eq=False)
 class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
-    pieces: who holds what, each rank's by itself; elements that nobody holds are undefined.
+    pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
+    the engines that have it, and no others.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
+    home: EngineSet | None = None
 
     @property
     def held_bytes(self) -> dict[int, int]:
@@ -67,7 +64,6 @@ class Residence:
 
     cluster: Cluster
     _dropped: list[int] = field(default_factory=list)
-    _engines: EngineSet | None = None
 
     def new(self, shape: Sequence[int], itemsize: int) -> Resident:
         """An array whose elements are undefined; takes no memory until somebody writes it."""
@@ -82,7 +78,7 @@ class Residence:
         ranks = self.cluster.topology.ranks
         whole = Box.whole(array.shape)
         boxes = [whole if everywhere else _rows(array.shape, r, ranks) for r in range(ranks)]
-        self._ask(
+        made.home, _ = self._ask(
             {
                 rank: (
                     KeepPieces(made.number, made.storage, (box,)),
@@ -100,12 +96,11 @@ class Residence:
         """The whole array, each element from one of the ranks that hold it."""
         array = np.zeros(resident.storage.shape, dtype)
         chosen = _once(resident.pieces)
-        answers = self._ask(
-            {
-                rank: (TakePieces(resident.number, resident.storage, boxes),)
-                for rank, boxes in chosen.items()
-            }
-        )
+        calls = {
+            rank: (TakePieces(resident.number, resident.storage, boxes),)
+            for rank, boxes in chosen.items()
+        }
+        _, answers = self._ask(calls, [resident])
         for rank, boxes in chosen.items():
             sizes = [box.size * array.itemsize for box in boxes]
             for box, data in zip(boxes, unpack(answers[rank], sizes), strict=True):
@@ -121,15 +116,16 @@ class Residence:
             for storage, resident in arrays.items()
             for piece in resident.pieces
         ]
-        self._ask({})  # engines that died since do not have the arrays
+        home, _ = self._ask({}, arrays.values())
         numbers = {storage: resident.number for storage, resident in arrays.items()}
-        trace, held = run_resident(binary, numbers, given, self.cluster, options=options)
+        trace, held = run_resident(binary, numbers, given, self.cluster, home=home, options=options)
         for storage, resident in arrays.items():
             resident.pieces = tuple(
                 Piece(piece.rank, resident.storage.name, piece.box)
                 for piece in held
                 if piece.storage == storage
             )
+            resident.home = home
         return trace
 
     def sweep(self) -> None:
@@ -141,25 +137,23 @@ class Residence:
         ranks = range(self.cluster.topology.ranks)
         self._ask({rank: (DropArrays(numbers),) for rank in ranks})
 
-    def _ask(self, calls: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """What the ranks answer to a call and its parcels. LostArray where the engines are not
-        those that were asked before.
+    def _ask(
+        self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
+    ) -> tuple[EngineSet, dict[int, Any]]:
+        """The engines, and what the ranks answer to a call and its parcels. LostArray where others
+        than these have what is needed.
         """
         with self.cluster.turn() as (engines, _):
-            others = self._engines is not None and self._engines is not engines
-            self._engines = engines
+            lost = any(each.pieces and each.home is not engines for each in needed)
             asked: dict[int, Future[Any]] = {}
-            if not others:
+            if not lost:
                 asked = {rank: engines.submit(rank, *call) for rank, call in calls.items()}
             answers = {rank: future.result() for rank, future in asked.items()}
             if asked:
                 engines.forget(list(asked.values()))
-        if others:
-            raise LostArray(
-                "the arrays of this cluster are gone: its engines are not those that had them",
-                hint="make the arrays again",
-            )
-        return answers
+        if lost:
+            raise LostArray
+        return engines, answers
 
 
 def new_resident(shape: Sequence[int], itemsize: int) -> Resident:
