@@ -19,6 +19,8 @@ from nbconvert.exporters.html import HTMLExporter
 from nbconvert.filters import Highlight2HTML
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 
 from avial_lab.core.errors import AvialError, BindError
 from avial_lab.core.words import escape
@@ -115,12 +117,22 @@ def _coloured(source: str, language: str | None = None, metadata: Any = None) ->
     """
     magic = _MAGIC.match(source)
     if magic is None:
-        return _PYTHON(source, language, metadata)
+        said = (metadata or {}).get("magics_language", language)
+        return _PYTHON(source, said if _is_known(said) else None)
     head, program = magic[0].rstrip("\n"), source[magic.end() :]
     formatter: Any = HtmlFormatter(nowrap=True)
     body = highlight(program, MLIRLexer(stripnl=False), formatter) if program else ""
     first = f'<span class="nt">{escape(head)}</span>\n'
     return f'<div class="highlight hl-avial"><pre><span></span>{first}{body}</pre></div>\n'
+
+
+def _is_known(language: object) -> bool:
+    """Whether Pygments has such a language: a notebook may call its own anything."""
+    try:
+        get_lexer_by_name(str(language))
+    except ClassNotFound:
+        return False
+    return True
 
 
 def student_copy(notebook: nbformat.NotebookNode, *, solutions: bool = False) -> str:

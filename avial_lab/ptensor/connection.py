@@ -15,6 +15,7 @@ import numpy as np
 
 from avial_lab.core.errors import ClusterError, OptionError
 from avial_lab.core.regions import Box
+from avial_lab.core.words import count
 from avial_lab.planning.schedule import Piece
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
@@ -64,6 +65,13 @@ class Connection:
             self.residence = _OnRanks(self.cluster)
         else:
             self.residence = _InProcess(self.cluster)
+
+    @property
+    def place(self) -> str:
+        """Where the arrays are, in words."""
+        if isinstance(self.cluster, Cluster):
+            return f"on {count(self.ranks, 'rank')}"
+        return self.cluster.label
 
     def record(self) -> Recording:
         """The recording to add to; what there is too much of is run first."""

@@ -79,7 +79,7 @@ class Namespace:
         self.absolute, self.power, self.mod = self.abs, self.pow, self.remainder
 
     def __repr__(self) -> str:
-        return f"<arrays on {self.connection.cluster!r}>"
+        return f"<arrays: {self.connection.place}>"
 
     @property
     def ranks(self) -> int:

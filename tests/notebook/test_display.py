@@ -21,6 +21,7 @@ from avial_lab.program.program import Program
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.timing import Timing
 from avial_lab.trace import Move
+from avial_lab.trace.comparison import Comparison
 from tests.notebook.conftest import Page, recorded_loops, recorded_program
 from tests.plot import by_hand
 
@@ -36,6 +37,7 @@ def everything() -> list[object]:
             "said", "and more"
         ),
         "View": View(program, ("dag",)),
+        "Comparison": Comparison(by_hand.deck_trace(), (by_hand.deck_trace(),), {}),
         "Film": Film([np.zeros((2, 3)), np.ones((2, 3))]),
         "Roofline": Roofline([Point("product", "fast", 80, 8, 1e-6)], Ceilings(1, "f64", 1e9, 1e9)),
     }

@@ -633,7 +633,7 @@ class Stepper {
       this.diffChecks,
     );
     this.heading = make("h3", { class: "avial-heading" });
-    this.facts = make("ul", { class: "avial-facts", "aria-label": "facts of this stage" });
+    this.facts = make("ul", { class: "avial-facts", "aria-label": "facts of this stage", tabindex: "0" });
     this.command = make("div", { class: "avial-command" });
     this.notes = make("div", { class: "avial-notes" });
     const on = { hover: (k, pane) => this.lineHovered(k, pane), pick: (k, pane) => this.linePicked(k, pane), move: (k, pane) => this.lineMoved(k, pane) };
