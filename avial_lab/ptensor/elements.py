@@ -1,32 +1,33 @@
-"""NumPy's dtypes as element types of the ptensor dialect."""
+"""NumPy's dtypes as element types of the ptensor dialect, whose integers carry their sign."""
 
 from __future__ import annotations
 
 import numpy as np
 
-_ELEMENTS = {
-    "bool": "i1",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)},
+from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
+
+DTYPES = {
+    name: ("u" if name.startswith("u") else "") + row.name
+    for row in ELEMENT_TYPES.values()
+    if row.kind is not ElementKind.INDEX
+    for name in row.dtypes
+    if hasattr(np, name)
 }
+"""NumPy's own, each with its element type: those that arrays on ranks hold."""
 
 
 def element_of(dtype: np.dtype) -> str:
-    """`ui8` for uint8; TypeError for what no rank computes with."""
-    found = _ELEMENTS.get(dtype.name) if dtype.isnative else None
+    """That of a NumPy dtype; TypeError for what no rank computes with."""
+    found = DTYPES.get(dtype.name) if dtype.isnative else None
     if found is None:
-        known = ", ".join(_ELEMENTS)
-        raise TypeError(f"arrays of {dtype} cannot be divided over ranks; they hold {known}")
+        raise TypeError(
+            f"arrays of {dtype} cannot be divided over ranks; they hold {', '.join(DTYPES)}"
+        )
     return found
 
 
 def stored_dtype(dtype: np.dtype) -> np.dtype:
-    """That of its elements in memory, where integers carry no sign: int8 for uint8."""
+    """That of its elements in memory, where integers carry no sign."""
     return np.dtype(dtype.name.removeprefix("u")) if dtype.kind == "u" else dtype
 
 

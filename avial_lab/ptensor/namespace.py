@@ -14,15 +14,12 @@ import numpy as np
 
 from avial_lab.ptensor.array import Array
 from avial_lab.ptensor.connection import Connection
-from avial_lab.ptensor.elements import element_of
+from avial_lab.ptensor.elements import DTYPES, element_of
 from avial_lab.ptensor.recording import Memory, Value
 
 if TYPE_CHECKING:
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
-
-_DTYPES = ("bool", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)), "float16",
-           "float32", "float64", "complex64", "complex128")  # fmt: skip
 
 _UNARY: dict[str, str] = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
@@ -70,7 +67,7 @@ class Namespace:
 
     def _set_up(self, connection: Connection) -> None:
         self.connection = connection
-        for name in _DTYPES:
+        for name in DTYPES:
             setattr(self, name, np.dtype(name))
         for name in _UNARY:
             setattr(self, name, self._unary_function(name))

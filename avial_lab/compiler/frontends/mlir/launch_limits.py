@@ -95,4 +95,6 @@ def _arch_of(launch: ir.Operation) -> str:
     if around is None:
         return "gpu"
     target = around.operation.operands[0].owner
+    if "arch" not in target.attributes:
+        return "gpu"
     return ir.StringAttr(target.attributes["arch"]).value

@@ -33,6 +33,7 @@ COMMON = {
     "expand-math": "what those functions are; tested against many digits",
     "converge-to-loops": "what a converge is",
     "emulate-gpu": "what a launch is, on a machine without a GPU",
+    "launch-on-devices": "nothing in the reference, where no call is a launch",
     "lower-affine": "of vectors and parallel reductions alone, in the reference",
     "reset-globals": "with which values a run begins",
     "copies-to-loops": "what memref.copy is",
