@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from avial_lab.benchmarks.kernel_suite import kernel_names
 from tests.browser.lab import Lab, Notebook
 from tests.browser.pages import serious_faults
 from tests.notebooks.course import NOTEBOOKS
+
+pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
 
 Open = Callable[..., Notebook]
 

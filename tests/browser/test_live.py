@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.pages import serious_faults
 
+pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
+
 
 def state(share: float | None, words: str) -> dict[str, Any]:
     rank = {"rank": 0, "words": words, "share": share, "finished": share == 1}

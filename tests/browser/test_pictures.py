@@ -19,6 +19,8 @@ from avial_lab.plot.views.timeline import timeline_data
 from tests.browser.pages import mount_view
 from tests.plot.by_hand import deck_schedule, deck_trace
 
+pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
+
 DEJAVU = Path("/usr/share/fonts/truetype/dejavu")
 FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir>

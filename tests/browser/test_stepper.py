@@ -16,6 +16,8 @@ from avial_lab.plot.views.stepper import stepper_data, text_data
 from tests.browser.lab import Notebook
 from tests.browser.pages import serious_faults
 
+pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
+
 CELL = "\navial.schedule %a, %b {\n  %x = memref.load %a[%i]\n  memref.store %x, %b[%i]\n}\n"
 AVIAL = "module {\n  func.func @one() {\n    %x = memref.load %a[%i]\n  }\n  func.func @two() {\n    memref.store %x, %b[%i]\n  }\n}\n"  # noqa: E501
 MPI = AVIAL.replace("  %x = memref.load", "  %9 = memref.load").replace(

@@ -14,6 +14,8 @@ from avial_lab.trace import Event, EventKind, Trace
 from tests.browser.pages import serious_faults
 from tests.plot.by_hand import deck_schedule, deck_trace
 
+pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
+
 BarePage = Callable[..., Page]
 
 

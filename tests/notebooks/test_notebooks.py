@@ -99,7 +99,14 @@ def test_says_the_same_twice(path: Path, tmp_path: Path) -> None:
     assert shown(run(path, tmp_path)) == shown(run(path, tmp_path))
 
 
-@each
+@pytest.mark.parametrize(
+    "path",
+    [
+        path if path.stem[:2] in ("00", "05", "08") else pytest.param(path, marks=pytest.mark.slow)
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_runs_without_mpi_and_says_so(path: Path, tmp_path: Path) -> None:
     """Every check holds that held with it, but for what only ranks can count."""
     notebook = run(path, tmp_path, environment={"MPIEXEC": "no-such-mpiexec"})

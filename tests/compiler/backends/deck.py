@@ -79,7 +79,7 @@ def schedule(*, ranks: int = 3) -> Schedule:
     placements = (
         Placement("task1", f"cpu{places[0]}", places[0], 0, "by hand"),
         Placement("task2", f"cpu{places[1]}", places[1], 0, "by hand"),
-        Placement("task3", "gpu0", places[2], 1, "by hand"),
+        Placement("task3", f"cpu{places[2]}", places[2], 1, "by hand"),
     )
     inputs = tuple(Piece(rank, name, WHOLE) for rank in sorted(set(places[:2])) for name in "ab")
     results = (Piece(places[0], "c", WHOLE), Piece(places[2], "d", WHOLE))
