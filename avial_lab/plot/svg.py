@@ -54,7 +54,7 @@ def shorten(text: str, width: float, size: float, *, bold: bool = False) -> str:
     """`text` cut in the middle to fit `width` pixels; names often differ only at their end.
 
     >>> shorten("update_left_halo_of_block_17", 110, 12)
-    'update_l…block_17'
+    'update_l…lock_17'
     """
     if len(text) > 2 * _MOST_SHOWN:  # what is in its middle is never shown
         text = f"{text[:_MOST_SHOWN]}…{text[-_MOST_SHOWN:]}"

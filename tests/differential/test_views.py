@@ -34,6 +34,8 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.xfail(reason="MLIR's getDroppedDims aborts on some windows of open unit extents")
 @settings(max_examples=10, deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
 @example(OPEN_SIZE, "inserted", 2)

@@ -38,7 +38,7 @@ def test_every_task_knows_its_place() -> None:
     assert written == {
         "task1": ("0 : i32", "0 : i32", '"cpu0"', "0 : i64"),
         "task2": ("1 : i32", "0 : i32", '"cpu1"', "1 : i64"),
-        "task3": ("2 : i32", "1 : i32", '"gpu0"', "2 : i64"),
+        "task3": ("2 : i32", "1 : i32", '"cpu2"', "2 : i64"),
     }
 
 
