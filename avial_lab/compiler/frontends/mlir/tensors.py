@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlir import ir, passmanager
 
 from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
+from avial_lab.compiler.frontends.mlir.unit_extents import drop_unit_steps
 from avial_lab.compiler.ir.attributes import UPDATES
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
@@ -51,13 +52,16 @@ def tensors_to_memory(module: ir.Module) -> bool:
 
 
 def prepare_tensors(module: ir.Module) -> bool:
-    """Whether there is a tensor; then what the caller may see is marked, before anything moves."""
+    """Whether there is a tensor; then what the caller may see is marked, before anything moves,
+    and slices are as MLIR reads them rightly.
+    """
     if not has_tensors(module):
         return False
     for function in functions_of(module):
         if has_body(function):
             protect_arguments(function)
     mark_updates(module)
+    drop_unit_steps(module.operation)
     return True
 
 

@@ -16,7 +16,8 @@ from itertools import combinations
 from mlir import ir
 from mlir.dialects import memref
 
-from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.dialects.avial import operand_segments
+from avial_lab.compiler.ir.operations import constant_of, operations_named
 from avial_lab.compiler.ir.views import DYNAMIC, kept_dimensions, long_dimensions
 
 
@@ -34,6 +35,31 @@ def collapse_unit_extents(module: ir.Operation) -> None:
         if rank and _is_a_guess(op, rank):
             with op.context, op.location, ir.InsertionPoint(op):
                 _collapsed(op)
+
+
+def drop_unit_steps(module: ir.Operation) -> None:
+    """The step between the elements of a slice that has one is 1: any is right, and by another
+    MLIR's bufferization does not find again which dimensions are dropped, and ends the process.
+
+    before:  tensor.extract_slice %a[%i, 0][1, 4][2, 1] : tensor<9x4xf32> to tensor<4xf32>
+    after:   tensor.extract_slice %a[%i, 0][1, 4][1, 1] : tensor<9x4xf32> to tensor<4xf32>
+    """
+    for op in operations_named(module, "tensor.extract_slice", "tensor.insert_slice"):
+        steps = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
+        alone = [
+            size == 1 and step != DYNAMIC for size, step in zip(_sizes(op), steps, strict=True)
+        ]
+        steps = [1 if one else step for one, step in zip(alone, steps, strict=True)]
+        op.attributes["static_strides"] = ir.DenseI64ArrayAttr.get(steps, op.context)
+
+
+def _sizes(op: ir.Operation) -> list[int | None]:
+    """A slice's, as far as they are numbers."""
+    *_, sizes, steps = operand_segments(op)
+    end = len(op.operands) - steps
+    given = iter(list(op.operands)[end - sizes : end])
+    static = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
+    return [constant_of(next(given)) if size == DYNAMIC else size for size in static]
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
