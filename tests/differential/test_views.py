@@ -35,6 +35,12 @@ STEPS_OF_OPEN_ONES = Window(
         Cut(2, 0, 2, 1, 0, dropped=False, open_extent=False, open_offset=False, open_size=True),
     )
 )
+STEPS_IN_MEMORY = Window(
+    (
+        Cut(3, 1, 1, 2, 1, dropped=True, open_extent=True, open_offset=True, open_size=False),
+        Cut(4, 2, 1, 2, 0, dropped=False, open_extent=False, open_offset=True, open_size=True),
+    )
+)
 """Steps of 2 between the elements of slices of one, which MLIR takes for another layout."""
 
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -55,6 +61,7 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 @example(OPEN_SIZE, "inserted", 2)
 @example(STEP_OF_ONE, "inserted", 2)
 @example(STEPS_OF_OPEN_ONES, "extracted", 2)
+@example(STEPS_IN_MEMORY, "stored", 1)
 def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
     check(case(window, form), seven_ranks, ranks)
 

@@ -63,15 +63,21 @@ def _sizes(op: ir.Operation) -> list[int | None]:
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
-    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not. An open
-    extent may turn out to be 1.
+    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not: those of
+    the source are looked at, so that a step between elements hides them. An open extent may turn
+    out to be 1.
     """
-    sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
+    sizes, steps = (
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("sizes", "strides")
+    )
     dropped = len(sizes) - kept
     if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
         return False
     strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
-    return DYNAMIC in strides
+    hidden = any(
+        size in (1, DYNAMIC) and step != 1 for size, step in zip(sizes, steps, strict=True)
+    )
+    return hidden or DYNAMIC in strides
 
 
 def _collapsed(op: ir.Operation) -> None:
