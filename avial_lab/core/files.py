@@ -16,6 +16,16 @@ from typing import IO
 from avial_lab.core.errors import AvialError
 
 
+def text_of(path: Path, error: type[AvialError] = AvialError) -> str:
+    """What the file holds, or an `error` that says why it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as fault:
+        raise error(f"cannot read {path}: {fault.strerror or fault}") from None
+    except UnicodeDecodeError:
+        raise error(f"{path} is not a text in UTF-8") from None
+
+
 @contextmanager
 def written_whole(path: Path) -> Generator[IO[str]]:
     """Where the writing fails (a full disk), what was at `path` before is still there, and nothing

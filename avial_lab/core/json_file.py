@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.files import text_of
 
 
 def read_json(path: Path, *, lists: bool = False) -> dict[str, Any]:
@@ -18,12 +19,7 @@ def read_json(path: Path, *, lists: bool = False) -> dict[str, Any]:
 
     Raises AvialError, with line and column where it is no JSON.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise AvialError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise AvialError(f"{path} is not a text in UTF-8") from None
+    text = text_of(path)
     try:
         found = json.loads(text)
     except json.JSONDecodeError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.files import text_of
 from avial_lab.machine.platform import Link, Node, Platform
 from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
@@ -25,12 +26,7 @@ class PlatformError(AvialError):
 
 def read_platform(path: Path) -> Topology:
     """Raises PlatformError; a malformed file with line and column."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PlatformError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise PlatformError(f"{path} is not a text in UTF-8") from None
+    text = text_of(path, PlatformError)
     if re.search(r"<!ENTITY|<!DOCTYPE[^>]*\[", text):
         raise PlatformError(f"{path} declares entities, which are not read")
     try:

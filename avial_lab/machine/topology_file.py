@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.files import text_of
 from avial_lab.machine.constants import MOST_ETHERNET_BYTES_PER_S
 from avial_lab.machine.platform import Accelerator, Link, Node, Platform
 from avial_lab.machine.presets import topology_on
@@ -45,12 +46,7 @@ class LikelyBitsWarning(UserWarning):
 
 def read_topology(path: Path) -> Topology:
     """Raises TopologyError with the place of what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise TopologyError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise TopologyError(f"{path} is not a text in UTF-8") from None
+    text = text_of(path, TopologyError)
     return topology_in(text, str(path))
 
 

@@ -267,6 +267,25 @@ class Timetable:
         return begin
 
 
+def placed_by(
+    policy: str,
+    timetable: Callable[[Problem], tuple[Timetable, np.ndarray]],
+    graph: TaskGraph,
+    topology: Topology,
+    costs: Costs,
+) -> tuple[Placement, ...]:
+    """What a list policy's timetable says, which gives also when each task would have ended on each
+    device; (n, d).
+    """
+    problem = problem_of(graph, topology, costs)
+    times, ends = timetable(problem)
+    reasons = [
+        finish_reason(policy, topology.devices, ends[k], int(times.device[k]))
+        for k in range(problem.tasks)
+    ]
+    return placements_of(graph, topology, times, reasons)
+
+
 def placements_of(
     graph: TaskGraph, topology: Topology, times: Timetable, reasons: Sequence[str]
 ) -> tuple[Placement, ...]:

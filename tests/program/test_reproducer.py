@@ -36,7 +36,7 @@ def test_the_file_does_it_again(tmp_path: Path) -> None:
     written = path.read_text()
     assert "numpy " in written
     assert "mpi: edited by hand" in written
-    assert "loops.mlir -o host.mlir" in written
+    assert "launch-on-devices,mpi-to-llvm,leave-tasks loops.mlir -o host.mlir" in written
     # Without the edit it is another program.
     path.write_text(written.replace("program.resume(", "(lambda *_: program)("))
     done = run(path)

@@ -119,3 +119,11 @@ def test_a_dead_engine_takes_its_arrays_along(cluster: Cluster, xp: Namespace) -
         np.asarray(x)
     y = xp.asarray(np.arange(5.0))
     assert float(xp.sum(y * 2)) == 20
+
+
+def test_products_stay_as_they_are_written(xp: Namespace) -> None:
+    """What is recorded together or apart has the same bits; it is told."""
+    a, b, c = (np.random.default_rng(k).random(1000) for k in range(3))
+    together = xp.asarray(a) * xp.asarray(b) + xp.asarray(c)
+    np.testing.assert_array_equal(np.asarray(together), a * b + c)
+    assert "every operation is rounded separately" in str(together.explain())

@@ -100,6 +100,6 @@ stored to. Two ways to memory (a run's, in place, and the reference's copies) te
 """
 
 CONTRACTED = "avial.contracted"
-"""On a module whose products are contracted, or may not be. What passes bring side by side later
-stays apart.
+"""On a module whose products are contracted, or (false) are to stay as they are. In either case
+what passes bring side by side later is not.
 """

@@ -28,6 +28,7 @@ from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
 from avial_lab.compiler.frontends.mlir.cells import ToMemory
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
+from avial_lab.compiler.ir.attributes import CONTRACTED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_structured, program_function
@@ -168,9 +169,12 @@ def build_program(question: Build) -> Built:
     return build_tasks(question, module, watch)
 
 
-def _contracts(question: Build) -> bool:
-    """Not those of recorded arrays: lower-ptensor says so of the module."""
-    if "ptensor." in question.source.text:
+def _contracts(question: Build, module: ir.Module | ir.Operation) -> bool:
+    """Whether products are fused with sums: where the program did not say that they stay."""
+    attributes = module.operation.attributes
+    if CONTRACTED in attributes and attributes[CONTRACTED] == ir.BoolAttr.get(
+        False, module.context
+    ):
         return False
     return ContractFma() in settled(strict=question.options.strict)
 
@@ -200,7 +204,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
         if sums
         else {},
-        contracted=_contracts(question),
+        contracted=_contracts(question, module),
         functions=_functions(module, strict=options.strict),
     )
 
@@ -359,7 +363,7 @@ def build_split(
         plan,
         verdicts,
         reordered,
-        _contracts(question),
+        _contracts(question, structured),
         functions_chosen(structured),
     )
 

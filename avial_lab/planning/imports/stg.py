@@ -10,17 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.files import text_of
 from avial_lab.planning.imports.workflow import Given, Workflow, workflow
 
 
 def stg_graph(path: Path) -> Workflow:
     """Raises AvialError with the line of what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise AvialError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise AvialError(f"{path} is not a text in UTF-8") from None
+    text = text_of(path)
     lines = [
         (number, line.partition("#")[0].split())
         for number, line in enumerate(text.splitlines(), start=1)

@@ -10,26 +10,14 @@ import numpy as np
 
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
-from avial_lab.planning.list_scheduling import (
-    Problem,
-    Timetable,
-    finish_reason,
-    placements_of,
-    problem_of,
-)
+from avial_lab.planning.list_scheduling import Problem, Timetable, placed_by
 from avial_lab.planning.schedule import Placement
 from avial_lab.planning.task_graph import TaskGraph
 
 
 def place(graph: TaskGraph, topology: Topology, costs: Costs) -> tuple[Placement, ...]:
     """By the mean of the optimistic cost table, with insertion into gaps."""
-    problem = problem_of(graph, topology, costs)
-    times, ends = timetable(problem)
-    reasons = [
-        finish_reason("peft", topology.devices, ends[k], int(times.device[k]))
-        for k in range(problem.tasks)
-    ]
-    return placements_of(graph, topology, times, reasons)
+    return placed_by("peft", timetable, graph, topology, costs)
 
 
 def timetable(problem: Problem) -> tuple[Timetable, np.ndarray]:

@@ -72,7 +72,7 @@ class LowerPtensor:
                 with ir.InsertionPoint(end), end.location:
                     for array in made:
                         memref.dealloc(array)
-                module.attributes[CONTRACTED] = ir.UnitAttr.get()
+                module.attributes[CONTRACTED] = ir.BoolAttr.get(False)
 
     def __str__(self) -> str:
         return "lower-ptensor"
@@ -352,18 +352,23 @@ class _Lowering:
                 return known.memory != array or [str(form) for form in forms] == wanted
             if array not in known.reads:
                 return True
-            return all(of(source, its) for source, its in self._sources(value, forms))
+            sources = self._sources(value, forms, len(shape))
+            return all(of(source, its) for source, its in sources)
 
         return of(value, _dims(len(shape)))
 
     # -- one element -------------------------------------------------------------------------------
 
-    def _sources(self, value: ir.Value, forms: Forms) -> Iterator[tuple[ir.Value, Forms]]:
-        """What element `forms` of a value that is not kept is computed of."""
+    def _sources(
+        self, value: ir.Value, forms: Forms, dims: int
+    ) -> Iterator[tuple[ir.Value, Forms]]:
+        """What element `forms`, of so many dimensions, of a value that is not kept is computed
+        of.
+        """
         known = self.values[value]
         if known.op.name == "ptensor.view":
             through = ir.AffineMapAttr(known.op.attributes["map"]).value
-            inner = ir.AffineMap.get(_dimensions(forms), 0, list(forms))
+            inner = ir.AffineMap.get(dims, 0, list(forms))
             results = tuple(form.compose(inner) for form in through.results)
             yield known.op.operands[0], results
             return
@@ -402,7 +407,8 @@ class _Lowering:
             index = affine.AffineApplyOp(nest.map([form]), list(nest.variables)).result
             return arith.index_cast(stored(known.element), index)
         sources = [
-            self._element(source, its, nest, seen) for source, its in self._sources(value, forms)
+            self._element(source, its, nest, seen)
+            for source, its in self._sources(value, forms, len(nest.variables))
         ]
         if name == "view":
             return sources[0]
@@ -513,11 +519,6 @@ class _Nest:
 
 def _dims(count: int) -> Forms:
     return tuple(ir.AffineExpr.get_dim(d) for d in range(count))
-
-
-def _dimensions(forms: Forms) -> int:
-    """How many dimensions a map of these needs; more than that do no harm."""
-    return 40 if forms else 0
 
 
 def _stacked(stack: Forms, extents: Sequence[int], made: _Value) -> Forms:
