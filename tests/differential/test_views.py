@@ -35,6 +35,13 @@ STEPS_OF_OPEN_ONES = Window(
         Cut(2, 0, 2, 1, 0, dropped=False, open_extent=False, open_offset=False, open_size=True),
     )
 )
+SINGLE_ELEMENT = Window(
+    (
+        Cut(4, 2, 1, 1, 0, dropped=True, open_extent=False, open_offset=False, open_size=False),
+        Cut(4, 0, 1, 1, 1, dropped=False, open_extent=False, open_offset=False, open_size=False),
+        Cut(3, 0, 1, 2, 0, dropped=False, open_extent=False, open_offset=False, open_size=False),
+    )
+)
 STEPS_IN_MEMORY = Window(
     (
         Cut(3, 1, 1, 2, 1, dropped=True, open_extent=True, open_offset=True, open_size=False),
@@ -62,6 +69,7 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 @example(STEP_OF_ONE, "inserted", 2)
 @example(STEPS_OF_OPEN_ONES, "extracted", 2)
 @example(STEPS_IN_MEMORY, "stored", 1)
+@example(SINGLE_ELEMENT, "in a task", 2)
 def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
     check(case(window, form), seven_ranks, ranks)
 

@@ -83,19 +83,25 @@ def _is_a_guess(op: ir.Operation, kept: int) -> bool:
 def _collapsed(op: ir.Operation) -> None:
     """As long as its type allows it."""
     wanted, kind = ir.MemRefType(op.results[0].type), _type_with_all_dimensions(op)
-    choices = (
+    choices = list(_choices(op, kind))
+    fitting = (
         groups
-        for groups in _choices(op, kind)
-        if _may_be_cast(_collapsed_type(kind, groups), wanted)
+        for whole in (True, False)
+        for groups in choices
+        if _may_be_cast(_collapsed_type(kind, groups), wanted, whole=whole)
     )
-    groups = next(choices, None)
+    groups = next(fitting, None)
     if groups is None:
         return
     attributes = {name: op.attributes[name] for name in op.attributes}
     whole = ir.Operation.create(op.name, [kind], list(op.operands), attributes).result
     collapsed = memref.collapse_shape(_collapsed_type(kind, groups), whole, groups)
     if collapsed.type != wanted:
-        collapsed = memref.cast(wanted, collapsed)
+        # By way of open strides: MLIR casts no stride to another, along one element neither.
+        open_ = ir.StridedLayoutAttr.get(DYNAMIC, [DYNAMIC] * wanted.rank)
+        shape, element = list(wanted.shape), wanted.element_type
+        between = ir.MemRefType.get(shape, element, open_, wanted.memory_space)
+        collapsed = memref.cast(wanted, memref.cast(between, collapsed))
     op.results[0].replace_all_uses_with(collapsed)
     op.erase()
 
@@ -113,11 +119,14 @@ def _choices(op: ir.Operation, kind: ir.MemRefType) -> Iterator[list[list[int]]]
             yield _groups(each, kind.rank)
 
 
-def _may_be_cast(given: ir.MemRefType, wanted: ir.MemRefType) -> bool:
+def _may_be_cast(given: ir.MemRefType, wanted: ir.MemRefType, *, whole: bool) -> bool:
+    """Whether they are the same elements: with the same strides, or (not `whole`) with any along a
+    single element.
+    """
     (strides, offset), (others, other) = (kind.get_strides_and_offset() for kind in (given, wanted))
     return all(
-        a == b or DYNAMIC in (a, b)
-        for a, b in zip([*strides, offset], [*others, other], strict=True)
+        (size == 1 and not whole) or a == b or DYNAMIC in (a, b)
+        for size, a, b in zip([*wanted.shape, 0], [*strides, offset], [*others, other], strict=True)
     )
 
 
