@@ -48,7 +48,7 @@ avial.schedule %a, %b, %c, %d {
   }
 }"""
 HEAT = """\
-%%avial -o heat --ranks 2 --run --show=timeline -D steps=12
+%%avial -o heat --ranks 2 --run --show=timeline -D steps=480
 func.func @heat(%rod: memref<600000xf64>, %new: memref<600000xf64>, %steps: index) {
   %quarter = arith.constant 0.25 : f64
   %half = arith.constant 0.5 : f64
