@@ -46,6 +46,7 @@ from avial_lab.compiler.passes.loops.contractions.block_contractions import Bloc
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.core.errors import PassError
+from avial_lab.machine.cpu import NATIVE
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
@@ -219,7 +220,7 @@ def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | Non
         yield mlir_stage("loops", title, work, line, seconds), work
         host = host_stage(work, watch=watch)
         yield host, work
-        machine = yield from to_tools(work, host.text, watch)
+        machine = yield from to_tools(work, host.text, watch, cpu=options.cpu_target)
         if kernels is not None:
             yield from ((stage, None) for stage in gpu_stages(kernels.result()))
         yield object_stage(machine)
@@ -245,11 +246,11 @@ def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
     return LOOPS.passes(given, without=options.without, sizes=options.sizes)
 
 
-def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+def lower_loops(work: ir.Operation, *, watch: Watch | None = None, cpu: str = NATIVE) -> Stages:
     """On from loops in their last order."""
     host = host_stage(work, watch=watch)
     yield host, work
-    yield from machine_stages(work, host.text, watch=watch)
+    yield from machine_stages(work, host.text, watch=watch, cpu=cpu)
 
 
 def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:

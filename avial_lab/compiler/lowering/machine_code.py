@@ -22,10 +22,11 @@ from avial_lab.compiler.passes.llvm.independent_to_llvm import MARKS
 from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
 from avial_lab.core.errors import PassError
 from avial_lab.core.underway import tell
+from avial_lab.machine.cpu import NATIVE
 
 
 def to_tools(
-    work: ir.Operation, host_text: str, watch: Watch | None
+    work: ir.Operation, host_text: str, watch: Watch | None, *, cpu: str = NATIVE
 ) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
     """The stages down to what tools make machine code of; they do so while these are printed, and
     whoever asked for them looks at them.
@@ -35,11 +36,11 @@ def to_tools(
     check_lowered(work)
     seconds = time.perf_counter() - started
     llvm_ir = _translated(work)
-    with begun(llvm_ir.text) as underway:
+    with begun(llvm_ir.text, cpu) as underway:
         yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
         tell("machine code")
         yield llvm_ir, None
-        return compile_llvm_ir(llvm_ir.text, underway=underway)
+        return compile_llvm_ir(llvm_ir.text, underway=underway, cpu=cpu)
 
 
 def _translated(work: ir.Operation) -> Stage:
@@ -49,18 +50,20 @@ def _translated(work: ir.Operation) -> Stage:
     return Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started)
 
 
-def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
+def machine_stages(
+    work: ir.Operation, host_text: str, *, watch: Watch | None = None, cpu: str = NATIVE
+) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    machine = yield from to_tools(work, host_text, watch)
+    machine = yield from to_tools(work, host_text, watch, cpu=cpu)
     yield object_stage(machine)
 
 
-def lower_llvm(work: ir.Operation) -> Stages:
+def lower_llvm(work: ir.Operation, *, cpu: str = NATIVE) -> Stages:
     """On from the LLVM dialect."""
     check_lowered(work)
     stage = _translated(work)
     yield stage, None
-    yield object_stage(compile_llvm_ir(stage.text))
+    yield object_stage(compile_llvm_ir(stage.text, cpu=cpu))
 
 
 def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None) -> str:
