@@ -21,7 +21,7 @@ from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
-from avial_lab.runtime.native.places import Places
+from avial_lab.runtime.native.places import Places, driver_code
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
@@ -161,7 +161,8 @@ class OwnedSession:
             }
         )
         if self.manifest.drivers:
-            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
+            chosen = {"avial_driver": driver_code(), "avial_seed": seat.device_seed}
+            seat.program.set_globals(chosen)
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)
