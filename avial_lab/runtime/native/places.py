@@ -7,35 +7,17 @@ programs of loops the ownership runtime does the same.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from avial_lab.core.buffers import Storage
-from avial_lab.core.errors import ClusterError
-from avial_lab.core.words import shortened
 from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import ALL_TASKS
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.trace import Copy
 
 DRIVERS = {"apart": 0, "null": 1, "cuda": 2}
-"""As `DriverCode` in `devices/places.h` has them."""
-
-DRIVER = "AVIAL_GPU_DRIVER"
-"""In the environment of an engine: which of them drives its GPUs; `apart`, which emulates them,
-where nothing is said.
-"""
-
-
-def driver_code() -> int:
-    """What the engine's environment asks for. ClusterError for what is no driver."""
-    name = os.environ.get(DRIVER, "apart")
-    if name not in DRIVERS:
-        shown = shortened(name, 60)
-        hint = f"{DRIVER} may be {', '.join(DRIVERS)}"
-        raise ClusterError(f"there is no driver '{shown}' of GPUs", hint=hint)
-    return DRIVERS[name]
+"""`enum DriverCode` of `devices/places.h`."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +30,17 @@ class Places:
     drivers: tuple[int, ...]
 
     def begin(
-        self, storages: Sequence[Storage], addresses: Sequence[int], *, seed: int, ran: int
+        self,
+        storages: Sequence[Storage],
+        addresses: Sequence[int],
+        *,
+        driver: str,
+        seed: int,
+        ran: int,
     ) -> None:
         """Opens the devices for arrays at these addresses. ran: where the times of launches go."""
-        chosen = {"avial_driver": driver_code(), "avial_seed": seed, "avial_ran": ran}
-        self.program.set_globals(chosen)
+        code = DRIVERS[driver]
+        self.program.set_globals({"avial_driver": code, "avial_seed": seed, "avial_ran": ran})
         library = self.program.library
         library.avial_places(
             ctypes.c_int64(self.ranks),
