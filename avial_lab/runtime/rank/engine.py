@@ -374,7 +374,8 @@ def run(
         if resident is not None:
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
-        seat = Seat(program, rank, memory, journal, recorder, room, options.device_seed)
+        devices = options.device_seed, options.driver
+        seat = Seat(program, rank, memory, journal, recorder, room, *devices)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
             session.set_up()
