@@ -125,7 +125,7 @@ def test_the_lab_itself(tmp_path: Path) -> None:
 
 
 def test_the_order_is_that_of_sections_and_names(tmp_path: Path) -> None:
-    for name, section in (("b", 0), ("a", 3), ("c-d", 0), ("c", 0)):
+    for name, section in (("b", 0), ("a", -1), ("c-d", 0), ("c", 0)):
         facts = {
             "format": results_page.TRANSCRIBED, "version": 1,
             "section": results_page.SECTIONS[section], "title": f"file {name}",

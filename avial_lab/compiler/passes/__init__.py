@@ -12,7 +12,7 @@ By folder:
     arithmetic/        how products, sums and elementary functions are rounded
     distir/            tensors on meshes of devices: transforms, and their tasks
     distribution/      what every rank runs: messages, or calls of the ownership runtime
-    gpu/               kernels of GPU tasks
+    gpu/               kernels: of GPU tasks, and of loops that devices run
     host/              what a CPU runs: calls of the C library, bytes, allocations
     llvm/              what LLVM is told: no aliases, offsets that do not wrap, memory that is
                        kept
