@@ -219,11 +219,13 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
     arrays = {name: np.empty(shape, dtype) for name, shape in shapes.items()}
     turns = (20, 2) if rehearsal else race.turns
     name = f"race/{race.kind} {element}{' small' * rehearsal}"
+    on_device = True
     for count in turns:
         program = compilation.compile(
             race.text(element, size, count), arrays=arrays, ranks=1, on="gpu", cpu_target=CPU
         )
         packing.add_binary(f"{name}/{count}", program.binary)
+        on_device = on_device and bool(program.binary.manifest.drivers)
     largest = max(array.nbytes for array in arrays.values())
     return Racer(
         name=name,
@@ -235,6 +237,7 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
         bytes=race.sweeps * largest,
         launches=race.launches,
         rehearsal=rehearsal,
+        on_device=on_device,
     )
 
 
