@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mlir import ir
@@ -193,12 +193,20 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
     if name == "llvm":
         yield from machine_code.lower_llvm(module, cpu=cpu)
     elif name == "host":
-        yield from machine_code.machine_stages(module, question.text, watch=watch, cpu=cpu)
+        yield from machine_code.machine_stages(
+            module, question.text, watch=watch, cpu=cpu, images=_images_of(question.built)
+        )
     elif name == "loops":
         yield from lower.lower_loops(module, watch=watch, cpu=cpu)
     else:
         on = lower.lower_mpi if name == "mpi" else lower.lower_placed
         yield from on(module, question.build.options, watch=watch)
+
+
+def _images_of(built: Built) -> Callable[[], Mapping[str, str]] | None:
+    """Of its kernels, as they were compiled."""
+    ptx = ptx_in(built.stages)
+    return (lambda: ptx) if ptx else None
 
 
 def watched_stages(question: Resume, watch: Watch) -> Stages:

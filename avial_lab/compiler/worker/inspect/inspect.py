@@ -56,7 +56,9 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
             found.append(_of_object(stage, llvm_ir, marked, cpu))
         else:
             kernels[stage.name] = stage
-    if kernels:
+    if kernels and not before_kernels:  # of loops, made of what the CPU would run
+        found += [_stage(stage, None) for stage in kernels.values()]
+    elif kernels:
         found += kernels_inside(selected, before_kernels, kernels, cell)
     return Inside(tuple(found))
 

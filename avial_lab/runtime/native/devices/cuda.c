@@ -27,6 +27,7 @@ typedef struct {
     CUstream streams[QUEUES];
     CUevent events[QUEUES][RING];
     int64_t recorded[QUEUES];
+    Limits limits; /* but for the bytes that are free */
     CUmodule *modules;
     CUdeviceptr *addresses;
     int64_t module_count, address_count;
@@ -87,6 +88,7 @@ static int64_t cuda_count(void)
 }
 
 static void cuda_close(void *handle);
+static bool ask_limits(const Cuda *c, Limits *to);
 
 static void *cuda_open(int64_t number)
 {
@@ -111,7 +113,7 @@ static void *cuda_open(int64_t number)
             opened = went_well(cu.cuEventCreate(&c->events[q][k], CU_NO_TIMING),
                                "a GPU has no event");
     }
-    if (opened) return c;
+    if (opened && ask_limits(c, &c->limits)) return c;
     cuda_close(c);
     return NULL;
 }
@@ -138,11 +140,8 @@ static void cuda_close(void *handle)
     free(c->modules), free(c->addresses), free(c);
 }
 
-static bool cuda_limits(void *handle, Limits *to)
+static bool ask_limits(const Cuda *c, Limits *to)
 {
-    Cuda *c = handle;
-    *to = (Limits){0};
-    if (!use(c)) return false;
     struct {
         int attribute;
         int64_t *to;
@@ -159,16 +158,25 @@ static bool cuda_limits(void *handle, Limits *to)
             return false;
         *asked[k].to = value;
     }
-    size_t available, total;
     bool told =
         went_well(cu.cuDeviceGetAttribute(&major, CU_CAPABILITY_MAJOR, c->device),
                   "a GPU does not tell its compute capability") &&
         went_well(cu.cuDeviceGetAttribute(&minor, CU_CAPABILITY_MINOR, c->device),
                   "a GPU does not tell its compute capability") &&
-        went_well(cu.cuMemGetInfo_v2(&available, &total), "a GPU does not tell its memory") &&
         went_well(cu.cuDeviceGetName(to->name, sizeof to->name, c->device), "a GPU has no name");
     if (!told) return false;
     to->capability = 10 * major + minor;
+    return true;
+}
+
+static bool cuda_limits(void *handle, Limits *to)
+{
+    Cuda *c = handle;
+    size_t available, total;
+    *to = c->limits;
+    if (!use(c) ||
+        !went_well(cu.cuMemGetInfo_v2(&available, &total), "a GPU does not tell its memory"))
+        return false;
     to->memory_bytes = (int64_t)total;
     to->free_bytes = (int64_t)available;
     return true;
@@ -207,6 +215,17 @@ static bool cuda_release(void *handle, uint64_t address)
             return use(c) && went_well(cu.cuMemFree_v2(address), "memory of a GPU is not freed");
         }
     return cuda_refuse("memory of a GPU is not freed", "the device has none at that address");
+}
+
+/* What is refused, as where two arrays share a page, is copied all the same, only slower. */
+static bool cuda_pin(void *handle, void *memory, int64_t bytes)
+{
+    return use(handle) && !cu.cuMemHostRegister_v2(memory, (size_t)bytes, 0);
+}
+
+static void cuda_unpin(void *handle, void *memory)
+{
+    if (use(handle)) cu.cuMemHostUnregister(memory);
 }
 
 /* Queues --------------------------------------------------------------------------------------- */
@@ -273,9 +292,8 @@ static bool cuda_launch(void *handle, enum Queue queue, const Launch *l)
 {
     Cuda *c = handle;
     void *arguments[MOST_ARGUMENTS];
-    Limits limits;
-    if (!cuda_limits(c, &limits)) return false;
-    if (!launch_fits(&limits, l, cuda_said, sizeof cuda_said)) return false;
+    if (!use(c)) return false;
+    if (!launch_fits(&c->limits, l, cuda_said, sizeof cuda_said)) return false;
     if (l->arguments > MOST_ARGUMENTS)
         return cuda_refuse("a kernel cannot be launched", "it has more than 256 arguments");
     for (int64_t k = 0; k < l->arguments; k++)
@@ -372,6 +390,8 @@ const Driver cuda_driver = {
     .limits = cuda_limits,
     .allocate = cuda_allocate,
     .release = cuda_release,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
     .copy = cuda_copy,
     .load = cuda_load,
     .kernel = cuda_kernel,

@@ -65,6 +65,10 @@ typedef struct {
     bool (*limits)(void *device, Limits *to);
     uint64_t (*allocate)(void *device, int64_t bytes); /* an address; what is there is undefined */
     bool (*release)(void *device, uint64_t address);   /* after `finish` */
+    /* Memory of the host that is copied from and to: faster where it stays in its pages. NULL, or
+     * false, where a driver does without. */
+    bool (*pin)(void *device, void *memory, int64_t bytes);
+    void (*unpin)(void *device, void *memory);
     bool (*copy)(void *device, enum Queue queue, const BoxCopy *copy);
     void *(*load)(void *device, const char *image); /* PTX, or a cubin */
     void *(*kernel)(void *device, void *module, const char *name);

@@ -52,6 +52,11 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     return 0;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) { return free((void *)(uintptr_t)address), 0; }
+CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    return (void)memory, (void)bytes, (int)flags;
+}
+CUresult cuMemHostUnregister(void *memory) { return memory == NULL; }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     return memcpy((void *)(uintptr_t)to, from, bytes), stream == NULL;

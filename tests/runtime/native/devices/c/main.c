@@ -155,7 +155,7 @@ static void launch_on(int64_t place, int64_t more)
 {
     Adding a = {(int64_t *)avial_at(place, 0, (char *)host), more};
     CHECK(a.at && a.at != host && avial_touch(place, 0, 1));
-    CHECK(avial_launch_at(place, add, &a, sizeof a, 0));
+    CHECK(avial_launch_at(place, &(DeviceKernel){.emulated = add}, &a, sizeof a, 0));
 }
 
 static void test_a_box_there_and_back(void)
