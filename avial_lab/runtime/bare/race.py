@@ -110,24 +110,28 @@ def _bandwidths(bundle: Bundle, xp: Any) -> None:  # noqa: ANN401
     """
     device = Device(bundle.folder / DEVICES, "cuda")
     one, two = device.allocate(GIB), device.allocate(GIB)
-    data = np.ones(GIB // 8)
+    data, pinned = np.ones(GIB // 8), np.ones(GIB // 8)
+    device.pin(pinned)
     ways = [
         _Way("ours, in", lambda: device.copy_in(one, data), device.finish),
         _Way("ours, out", lambda: device.copy_out(one, data), device.finish),
+        _Way("ours, in, pinned", lambda: device.copy_in(one, pinned), device.finish),
+        _Way("ours, out, pinned", lambda: device.copy_out(one, pinned), device.finish),
         _Way("ours, within", lambda: device.copy_within(one, two, GIB), device.finish, 20, 2 * GIB),
     ]
     if xp is not None:
-        ways += _ways_of_cupy(device, one, xp)
+        ways += _ways_of_cupy(xp)
     times: dict[str, list[float]] = {way.name: [] for way in ways}
     for _ in range(ROUNDS):
         for way in ways:
             times[way.name].append(way.seconds())
     for way in ways:
         tell({"bandwidth": way.name, "bytes_per_s": way.moved / median(times[way.name][1:])})
+    device.unpin(pinned)
     device.close()
 
 
-def _ways_of_cupy(device: Device, one: int, xp: Any) -> list[_Way]:  # noqa: ANN401
+def _ways_of_cupy(xp: Any) -> list[_Way]:  # noqa: ANN401
     pinned = np.frombuffer(xp.cuda.alloc_pinned_memory(GIB), np.float64, GIB // 8)
     pinned[:] = 1
     source, target = xp.empty(GIB // 8), xp.empty(GIB // 8)
@@ -141,8 +145,6 @@ def _ways_of_cupy(device: Device, one: int, xp: Any) -> list[_Way]:  # noqa: ANN
         source.get(stream=stream, out=pinned, blocking=False)
 
     return [
-        _Way("ours, in, pinned", lambda: device.copy_in(one, pinned), device.finish),
-        _Way("ours, out, pinned", lambda: device.copy_out(one, pinned), device.finish),
         _Way("CuPy, in, pinned", lambda: source.set(pinned, stream=stream), its),
         _Way("CuPy, out, pinned", out, its),
         _Way("CuPy, within", within, its, 20, 2 * GIB),
