@@ -44,6 +44,18 @@ def test_the_arithmetic_is_the_cpus(strict: bool) -> None:
     assert text.encode() in program.binary.shared_object, "the program carries it"
 
 
+def test_elementary_functions_are_the_projects_own() -> None:
+    """In code, not calls of a library; a function with none of it stays on the CPU, and says so."""
+    arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
+    text = CHAIN.replace("math.sqrt", "math.exp")
+    program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
+    (ptx,) = program.binary.ptx.values()
+    assert "__nv_" not in ptx
+    program = avial_lab.compile(CHAIN.replace("sqrt", "sin"), arrays=arrays, ranks=1, on="gpu")
+    assert not program.binary.ptx
+    assert "runs on the CPU: sin is computed by the CPU's library" in str(program.explain())
+
+
 @cache
 def all_ptx() -> dict[str, str]:
     found: dict[str, str] = {}
