@@ -96,7 +96,10 @@ class Arithmetic:
         if kind.is_complex:
             part = Kind(np.dtype(f"f{kind.dtype.itemsize // 2}"))
             given = complex(value)
-            both = f"[{spelled(given.real, part)} : {part.mlir}, {spelled(given.imag, part)} : {part.mlir}]"
+            real, imaginary = (
+                f"{spelled(p, part)} : {part.mlir}" for p in (given.real, given.imag)
+            )
+            both = f"[{real}, {imaginary}]"
             return self.e.value(f"complex.constant {both} : {kind.mlir}")
         if kind.is_bool:
             return self.e.value(f"arith.constant {spelled(value, kind)}")
@@ -260,9 +263,7 @@ class Arithmetic:
             if kind.weak:
                 kind = INT
             elif name == "sub":
-                raise self.refuse(
-                    "NumPy subtracts no bool from a bool", "use ^, or np.logical_xor"
-                )
+                raise self.refuse("NumPy subtracts no bool from a bool", "use ^, or np.logical_xor")
             else:
                 left, right = self._both(x, y, kind)
                 word = "ori" if name == "add" else "andi"
@@ -321,8 +322,24 @@ class Arithmetic:
         if kind.is_float:
             quotient, rest = self._float_divmod(left, right, kind)
             return Number(kind, ssa=quotient if isinstance(op, ast.FloorDiv) else rest)
-        quotient, rest = self._int_divmod(left, right, kind)
+        if isinstance(y.known, int) and y.known > 0 and not kind.is_unsigned:
+            quotient, rest = self._by_positive(left, right, kind)
+        else:
+            quotient, rest = self._int_divmod(left, right, kind)
         return Number(kind, ssa=quotient if isinstance(op, ast.FloorDiv) else rest)
+
+    def _by_positive(self, x: str, y: str, kind: Kind) -> tuple[str, str]:
+        t, e = kind.mlir, self.e
+        zero, one = self._constant(0, kind), self._constant(1, kind)
+        quotient = e.value(f"arith.divsi {x}, {y} : {t}")
+        rest = e.value(f"arith.remsi {x}, {y} : {t}")
+        below = e.value(f"arith.cmpi slt, {rest}, {zero} : {t}")
+        lower = e.value(f"arith.subi {quotient}, {one} : {t}")
+        higher = e.value(f"arith.addi {rest}, {y} : {t}")
+        return (
+            e.value(f"arith.select {below}, {lower}, {quotient} : {t}"),
+            e.value(f"arith.select {below}, {higher}, {rest} : {t}"),
+        )
 
     def _int_divmod(self, x: str, y: str, kind: Kind) -> tuple[str, str]:
         """Floor and rest, 0 and 0 by zero; the least integer by -1 wraps."""

@@ -123,9 +123,7 @@ class Arrays:
     def position(self, index: Number, extent: Linear) -> Linear:
         """Where the element is: counted from the end where it is negative."""
         if not index.kind.is_int:
-            raise self.refuse(
-                f"an index is an integer, not {index.kind}", "convert it with int(…)"
-            )
+            raise self.refuse(f"an index is an integer, not {index.kind}", "convert it with int(…)")
         if index.linear is None:
             if index.known is not None:
                 return self.position(affine(number(int(index.known.real))), extent)
@@ -185,7 +183,7 @@ class Arrays:
         ends = [None if end is None else self._end(end) for end in (part.start, part.stop)]
         if extent.known is not None and all(end is None or end.known is not None for end in ends):
             numbers = [None if end is None else end.known for end in ends]
-            chosen = range(*slice(*numbers, step).indices(extent.known))
+            chosen = range(*slice(numbers[0], numbers[1], step).indices(extent.known))
             return number(chosen.start), number(len(chosen)), step
         if step != 1:
             raise self.refuse(
@@ -425,9 +423,7 @@ class Arrays:
         if not kept and not keep:
             return self.load(target, [])
         if keep:
-            return self.view(
-                target, [ALL if d in kept else None for d in range(rank)]
-            )
+            return self.view(target, [ALL if d in kept else None for d in range(rank)])
         return target
 
     def product(self, x: Array | Lazy, y: Array | Lazy) -> Number | Array:
@@ -435,7 +431,7 @@ class Arrays:
         left, right = self.in_memory(x), self.in_memory(y)
         kind = promoted(x.kind, y.kind)
         rows, columns = left.shape[:-1], right.shape[-1:] if len(right.shape) == 2 else ()
-        if not left.shape or not right.shape or len(left.shape) > 2 or len(right.shape) > 2:
+        if not (1 <= len(left.shape) <= 2 and 1 <= len(right.shape) <= 2):
             raise self.refuse(
                 "products of matrices have one or two dimensions here", "write the loops"
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from avial_lab.compiler.frontends.notation.source import quote
 from avial_lab.compiler.frontends.python.linear import Linear, Range, term
 
+
 @dataclass
 class Emitter:
     """`node` is what the next lines are of. `ranges` are those of the loop variables in sight, of

@@ -1,29 +1,32 @@
 """break, continue and early returns as conditions.
 
-    for i in r:              broken = False
-        if a: continue       while more and not broken:
-        if b: break    ─►        if not a:
-        c                            if b: broken = True
-                                     else: c
+for i in r:              broken = False
+    if a: continue       while more and not broken:
+    if b: break    ─►        if not a:
+    c                            if b: broken = True
+                                 else: c
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _JUMPS = (ast.Continue, ast.Break, ast.Return)
 
 
+class StoppedFor(ast.For):
+    """A loop that may end before its range does: when the variable `flag` holds."""
+
+    flag: str
+
+
 @dataclass
 class Jumps:
-    """Numbers the names that it makes up; none can be one of the person's. stops: by the id of a
-    `for` that may end before its range does, the flag that says so.
-    """
+    """Numbers the names that it makes up; none can be one of the person's."""
 
     count: int = 0
-    stops: dict[int, str] = field(default_factory=dict)
 
     def without(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """A function's body whose returns are at its ends, and which has no other jumps."""
@@ -42,7 +45,7 @@ class Jumps:
                 if flag is None:
                     continue
                 # It may have returned.
-                back = _like(ast.Return(_name(f"{flag}_value", ast.Load())), statement)
+                back = _like(ast.Return(_returned(flag, _arity(statement), ast.Load())), statement)
                 done.append(_like(ast.If(_name(flag, ast.Load()), [back], self._block(rest)), back))
                 return done
             if isinstance(statement, ast.With):
@@ -70,7 +73,7 @@ class Jumps:
         broken, returned = f"·broken{self.count}", f"·returned{self.count}"
         body = self._block(list(loop.body))
         breaks, returns = _has(body, ast.Break), _has(body, ast.Return)
-        flags = _Flags(broken, returned)
+        flags = _Flags(broken, returned, _arity(loop))
         body = flags.end(body)
         if not (breaks or returns):
             return None, [_like(_with_body(loop, body), loop)]
@@ -84,8 +87,8 @@ class Jumps:
                 *before,
                 _like(ast.While(test, body, []), loop),
             ]
-        made = _with_body(loop, body)
-        self.stops[id(made)] = broken
+        made = StoppedFor(loop.target, loop.iter, body, loop.orelse, None)
+        made.flag = broken
         return (returned if returns else None), [*before, _like(made, loop)]
 
 
@@ -95,6 +98,7 @@ class _Flags:
 
     broken: str
     returned: str
+    arity: int | None
 
     def end(self, body: list[ast.stmt]) -> list[ast.stmt]:
         if not body:
@@ -107,9 +111,10 @@ class _Flags:
                 return [*body[:-1], _assign(self.broken, ast.Constant(value=True), last)]
             case ast.Return(value):
                 value = value or ast.Constant(value=None)
+                target = _returned(self.returned, self.arity, ast.Store())
                 return [
                     *body[:-1],
-                    _assign(f"{self.returned}_value", value, last),
+                    _like(ast.Assign([target], value), last),
                     _assign(self.returned, ast.Constant(value=True), last),
                     _assign(self.broken, ast.Constant(value=True), last),
                 ]
@@ -118,6 +123,21 @@ class _Flags:
                 return [*body[:-1], _like(made, last)]
             case _:
                 return body
+
+
+def _arity(loop: ast.AST) -> int | None:
+    """How many values the first return in there hands back; None for one that is no tuple."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Return):
+            return len(node.value.elts) if isinstance(node.value, ast.Tuple) else None
+    return None
+
+
+def _returned(flag: str, arity: int | None, context: ast.expr_context) -> ast.expr:
+    """What a loop that returns has put aside."""
+    if arity is None:
+        return _name(f"{flag}_value", context)
+    return ast.Tuple([_name(f"{flag}_value{k}", context) for k in range(arity)], context)
 
 
 def _with_body(loop: ast.For | ast.While, body: list[ast.stmt]) -> ast.For | ast.While:

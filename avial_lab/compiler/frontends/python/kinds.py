@@ -1,8 +1,8 @@
 """Types of numbers as Python and NumPy have them.
 
-Two kinds and an operator -> the kind of the result. A kind is a NumPy dtype, and whether it is weak:
-Python's own bool, int, float or complex, which take the type of a NumPy number that they meet
-(NumPy 2's promotion, NEP 50).
+Two kinds and an operator -> the kind of the result. A kind is a NumPy dtype, and whether it is
+weak: Python's own bool, int, float or complex, which take the type of a NumPy number that they
+meet (NumPy 2's promotion, NEP 50).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Integers that are affine in loop variables, and how small and large they get.
 
-    i * 2 + n - 1    {"%i": 2, "%n": 1}, -1
+i * 2 + n - 1    {"%i": 2, "%n": 1}, -1
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from avial_lab.compiler.frontends.python.jumps import StoppedFor
+
 Names = frozenset[str]
 NOTHING: Names = frozenset()
 
@@ -69,6 +71,8 @@ def live_at_head(loop: ast.For | ast.While, after: Names) -> Names:
     """Of a loop, what may be looked at when an iteration begins, or after the last one."""
     own = assigned(loop.target) if isinstance(loop, ast.For) else NOTHING
     test = reads(loop.test) if isinstance(loop, ast.While) else NOTHING
+    if isinstance(loop, StoppedFor):
+        test = frozenset({loop.flag})
     head = after
     while True:
         before = (live_before(loop.body, head | after) - own) | test | after

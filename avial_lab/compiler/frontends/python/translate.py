@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from avial_lab.compiler.frontends.notation.source import quote
 from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, constant
 from avial_lab.compiler.frontends.python.arrays import Arrays, Index
+from avial_lab.compiler.frontends.python.calls import Calls, Sequenced
 from avial_lab.compiler.frontends.python.emitter import Emitter
-from avial_lab.compiler.frontends.python.jumps import Jumps
+from avial_lab.compiler.frontends.python.exceptions import error_of
+from avial_lab.compiler.frontends.python.jumps import Jumps, StoppedFor
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     INT,
@@ -32,7 +33,17 @@ from avial_lab.compiler.frontends.python.kinds import (
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
 from avial_lab.compiler.frontends.python.liveness import carried, live_before
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
-from avial_lab.compiler.frontends.python.values import Array, Lazy, Number, memref, whole
+from avial_lab.compiler.frontends.python.values import (
+    Array,
+    Fixed,
+    Held,
+    Lazy,
+    Method,
+    Number,
+    Value,
+    memref,
+    whole,
+)
 from avial_lab.core.errors import AvialError, VerifyError
 
 MOST_CALLS = 40
@@ -54,13 +65,6 @@ class NumberArgument:
     """A number that is handed over when it runs."""
 
     kind: Kind
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Part of the program itself: an integer, a flag, a function, None."""
-
-    value: object
 
 
 Argument = ArrayArgument | NumberArgument | Fixed
@@ -107,6 +111,17 @@ class Restart(Exception):
     """A variable holds more kinds of numbers than was known: begin again with that."""
 
 
+@dataclass(frozen=True)
+class ArrayKind:
+    """Of a variable that is an array from its first binding on."""
+
+    kind: Kind
+    extents: tuple[int, ...]
+
+
+Kinds = dict[tuple[object, ...], Kind | ArrayKind]
+
+
 @dataclass
 class Cell:
     """A variable in memory. key: what its kind is remembered by; kind None: nobody knows yet."""
@@ -116,15 +131,6 @@ class Cell:
     kind: Kind | None
 
 
-@dataclass(frozen=True)
-class Method:
-    """Of an array, not called yet."""
-
-    of: Array | Lazy | Number
-    name: str
-
-
-Value = Number | Array | Lazy | Fixed | Method | tuple[Any, ...]
 ARGUMENT = "result"
 
 
@@ -136,7 +142,7 @@ def translate(
 ) -> Translated:
     """Raises ParseError or VerifyError at the place in the Python source."""
     source = source_of(function)
-    kinds: dict[tuple[object, ...], Kind] = {}
+    kinds: Kinds = {}
     jumps = Jumps()
     bodies: dict[int, list[ast.stmt]] = {}
     for _ in range(MOST_RESTARTS):
@@ -170,7 +176,7 @@ class Translation:
     function: Callable[..., object]
     arguments: Mapping[str, Argument]
     overlapping: frozenset[str]
-    kinds: dict[tuple[object, ...], Kind]
+    kinds: Kinds
     jumps: Jumps
     bodies: dict[int, list[ast.stmt]]
 
@@ -188,8 +194,6 @@ class Translation:
     # -- the whole ---------------------------------------------------------------------------------
 
     def run(self) -> Translated:
-        from avial_lab.compiler.frontends.python.calls import Calls
-
         self.calls = Calls(self)
         self.e.node = self.source.tree
         for parameter in self._parameters():
@@ -199,7 +203,10 @@ class Translation:
         told = self._result(result)
         lines = [*self.e.entry, *self.e.lines]
         freed = [line.split(" = ")[0].strip() for line in self.e.entry]
-        types = {n: line.split(" : ")[1].split(" loc(")[0] for n, line in zip(freed, self.e.entry, strict=True)}
+        types = {
+            n: line.split(" : ")[1].split(" loc(")[0]
+            for n, line in zip(freed, self.e.entry, strict=True)
+        }
         lines += [
             f"  memref.dealloc {name} : {types[name]}"
             for name in freed
@@ -245,7 +252,9 @@ class Translation:
                     self.frame.names[name] = whole(f"%{name}", kind, shape)
                 case NumberArgument(kind):
                     self.head.append(f"%{name}: {memref((), kind)}{self.e.place}")
-                    self.frame.names[name] = Fixed(Held(whole(f"%{name}", Kind(kind.dtype), ()), kind))
+                    self.frame.names[name] = Fixed(
+                        Held(whole(f"%{name}", Kind(kind.dtype), ()), kind)
+                    )
                 case Fixed(value):
                     self.frame.names[name] = self.constant(value)
 
@@ -303,14 +312,17 @@ class Translation:
         axes = tuple((axis.offset.known, axis.dim, axis.step) for axis in value.axes)
         if any(offset is None for offset, _, _ in axes):
             return self._result_array(self.arrays.materialised(value))
-        return ResultView(
-            value.memory[1:], sizes, tuple((o or 0, d, s) for o, d, s in axes)
-        )
+        return ResultView(value.memory[1:], sizes, tuple((o or 0, d, s) for o, d, s in axes))
 
     # -- errors ------------------------------------------------------------------------------------
 
     def refused(
-        self, words: str, hint: str = "", kind: type[Exception] | None = None, *, node: ast.AST | None = None
+        self,
+        words: str,
+        hint: str = "",
+        kind: type[Exception] | None = None,
+        *,
+        node: ast.AST | None = None,
     ) -> AvialError:
         """The error for what the source says there."""
         where = node if node is not None else self.e.node
@@ -405,9 +417,7 @@ class Translation:
             case ast.Try():
                 raise self.not_there("try", node, "test for what may go wrong with if")
             case ast.FunctionDef():
-                raise self.not_there(
-                    "a function within the function", node, "define it outside"
-                )
+                raise self.not_there("a function within the function", node, "define it outside")
             case ast.Import() | ast.ImportFrom():
                 raise self.not_there("import", node, "import outside of the function")
             case ast.Delete():
@@ -467,7 +477,9 @@ class Translation:
             case ast.Subscript():
                 self._store(target, value)
             case _:
-                raise self.refused("this cannot be assigned to", "assign to names and elements", node=target)
+                raise self.refused(
+                    "this cannot be assigned to", "assign to names and elements", node=target
+                )
 
     def _parts(self, value: Value, count: int, node: ast.AST) -> list[Value]:
         """Of something that is unpacked."""
@@ -475,9 +487,7 @@ class Translation:
             case tuple():
                 found = list(value)
             case Array() if value.shape and value.shape[0].known is not None:
-                found = [
-                    self.item(value, [affine(number(k))]) for k in range(value.shape[0].known)
-                ]
+                found = [self.item(value, [affine(number(k))]) for k in range(value.shape[0].known)]
             case Fixed(inner) if isinstance(inner, tuple | list):
                 found = [self.constant(each) for each in inner]
             case _:
@@ -511,6 +521,11 @@ class Translation:
         if cell.memory is not None and cell.memory.shape:
             self._into_array(cell, name, value)
             return
+        if isinstance(value, Array) and value.own and cell.memory is None:
+            sizes = tuple(extent.known for extent in value.shape)
+            if None not in sizes:
+                self.kinds[cell.key] = ArrayKind(Kind(value.kind.dtype), value.extents)
+                raise Restart
         if not isinstance(value, Number):
             raise self.refused(
                 f"'{name}' becomes {_word(value)} in a loop or a branch, and is used after it",
@@ -529,9 +544,11 @@ class Translation:
                 f"'{name}' names another array in each iteration",
                 f"copy the elements: {name}[:] = …",
             )
-        if not isinstance(value, Array) or [e.known for e in value.shape] != [
-            e.known for e in cell.memory.shape
-        ] or value.kind.dtype != cell.memory.kind.dtype:
+        if (
+            not isinstance(value, Array)
+            or [e.known for e in value.shape] != [e.known for e in cell.memory.shape]
+            or value.kind.dtype != cell.memory.kind.dtype
+        ):
             raise self.refused(
                 f"'{name}' becomes an array of another kind in a loop or a branch",
                 "give it another name there",
@@ -600,7 +617,9 @@ class Translation:
 
     def _store_number(self, value: Number, part: Array, node: ast.AST) -> None:
         if value.kind.is_complex and not part.kind.is_complex:
-            raise self.refused("a complex number is no real one", "take its .real", TypeError, node=node)
+            raise self.refused(
+                "a complex number is no real one", "take its .real", TypeError, node=node
+            )
         self.arrays.store(value, part, [])
 
     # -- conditions --------------------------------------------------------------------------------
@@ -708,6 +727,9 @@ class Translation:
                 )
             return Cell(key, array, array.kind)
         kind = self.kinds.get(key)
+        if isinstance(kind, ArrayKind):
+            shape = tuple(number(extent) for extent in kind.extents)
+            return Cell(key, self.arrays.fresh(kind.kind, shape), kind.kind)
         if isinstance(before, Number):
             kind = before.kind if kind is None else joined(before.kind, kind)
             return Cell(key, self.arrays.cell(kind, before), kind)
@@ -742,9 +764,8 @@ class Translation:
         if sequence.items is not None:
             self._unrolled(node, sequence.items, live)
             return
-        stop = self.jumps.stops.get(id(node))
-        if stop is not None:
-            self._stopped(node, sequence, stop, live)
+        if isinstance(node, StoppedFor):
+            self._stopped(node, sequence, node.flag, live)
             return
         cells = self._cells(node, live)
         names = dict(self.frame.names)
@@ -767,11 +788,16 @@ class Translation:
                 )
             with self.arrays.plain_loop(low, high, step) as at:
                 self._turn(node, sequence.element(at), live, cells)
-        self.frame.names = {**names, **{n: c for n, c in cells.items()}}
+        self.frame.names = {**names, **cells}
         self._settle(cells, live)
 
     def _downwards(
-        self, node: ast.For, sequence: Any, by: int, live: frozenset[str], cells: Mapping[str, Cell]
+        self,
+        node: ast.For,
+        sequence: Sequenced,
+        by: int,
+        live: frozenset[str],
+        cells: Mapping[str, Cell],
     ) -> None:
         """range(low, high, -by), counted upwards."""
         low, high = sequence.low, sequence.high
@@ -808,7 +834,7 @@ class Translation:
             self._bind(node.target, value)
             self.block(node.body, live | live_before([node], live))
 
-    def _stopped(self, node: ast.For, sequence: Any, stop: str, live: frozenset[str]) -> None:
+    def _stopped(self, node: ast.For, sequence: Sequenced, stop: str, live: frozenset[str]) -> None:
         """A loop with a break: while it has not come."""
         if sequence.step.known is None:
             raise self.refused("the step of a range with a break is a number here", "")
@@ -892,7 +918,9 @@ class Translation:
             case ast.Tuple(elts) | ast.List(elts):
                 return tuple(self.expression(each) for each in elts)
             case ast.JoinedStr():
-                raise self.not_there("an f-string", node, "return the numbers, and print them outside")
+                raise self.not_there(
+                    "an f-string", node, "return the numbers, and print them outside"
+                )
             case ast.Dict() | ast.Set() | ast.DictComp() | ast.SetComp():
                 raise self.not_there("a dictionary or a set", node, "use arrays")
             case ast.ListComp() | ast.GeneratorExp():
@@ -906,7 +934,11 @@ class Translation:
                 raise self.not_there(f"'{what}'", node, "write it with arithmetic and arrays")
 
     def constant(self, value: object) -> Value:
-        if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and not -(1 << 63) <= value < 1 << 63
+        ):
             raise self.refused(f"{value} does not fit into 64 bits", "use a float", OverflowError)
         if kind_of_number(value) is not None:
             return constant(value)  # pyright: ignore[reportArgumentType]
@@ -951,9 +983,7 @@ class Translation:
 
     def _outside(self, name: str, node: ast.AST) -> object:
         function = self.frame.function
-        closure = dict(
-            zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        )
+        closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         if name in closure:
             return closure[name].cell_contents
         if name in function.__globals__:
@@ -962,7 +992,7 @@ class Translation:
             return getattr(builtins, name)
         raise self.refused(f"name '{name}' is not defined", "", NameError, node=node)
 
-    def number(self, value: Value, node: ast.AST) -> Number:
+    def number(self, value: Value | None, node: ast.AST) -> Number:
         match value:
             case Number():
                 return value
@@ -973,7 +1003,9 @@ class Translation:
             case Lazy() if not value.shape:
                 return value.element([])
             case _:
-                raise self.refused(f"a number is wanted, not {_word(value)}", "", TypeError, node=node)
+                raise self.refused(
+                    f"a number is wanted, not {_word(value)}", "", TypeError, node=node
+                )
 
     def _array(self, value: Value, node: ast.AST) -> Array:
         match value:
@@ -982,7 +1014,9 @@ class Translation:
             case Lazy():
                 return self.arrays.materialised(value)
             case _:
-                raise self.refused(f"an array is wanted, not {_word(value)}", "", TypeError, node=node)
+                raise self.refused(
+                    f"an array is wanted, not {_word(value)}", "", TypeError, node=node
+                )
 
     def binary(self, op: ast.operator, x: Value, y: Value) -> Value:
         if isinstance(op, ast.MatMult):
@@ -1005,7 +1039,7 @@ class Translation:
             ]
             return compute(*tried).kind
 
-    def operand(self, value: Value) -> Number | Array | Lazy:
+    def operand(self, value: Value | None) -> Number | Array | Lazy:
         match value:
             case Number() | Array() | Lazy():
                 return value
@@ -1197,7 +1231,9 @@ class Translation:
 
     def subscripted(self, array: Array, index: Sequence[Any]) -> Array:
         if any(isinstance(each, Array | Lazy) for each in index):
-            raise self.refused("an array is no subscript yet", "write it as a loop over its elements")
+            raise self.refused(
+                "an array is no subscript yet", "write it as a loop over its elements"
+            )
         return self.arrays.view(array, index)
 
     def indices(self, node: ast.expr, array: Array) -> list[Any]:
@@ -1269,14 +1305,6 @@ class Translation:
 _SOURCES: dict[object, FunctionSource] = {}
 
 
-@dataclass(frozen=True)
-class Held:
-    """A number that the caller hands over: read where it is used."""
-
-    memory: Array
-    kind: Kind
-
-
 @dataclass
 class _ReturnCells:
     """What two branches return, in memory of one element each."""
@@ -1289,13 +1317,16 @@ class _ReturnCells:
         self.is_tuple: bool | None = None
         k = 0
         while (kind := self.t.kinds.get((*self.key, "result", k))) is not None:
+            assert isinstance(kind, Kind)
             self.cells.append(Cell((*self.key, "result", k), self.t.arrays.cell(kind), kind))
             k += 1
 
     def put(self, value: Value | None) -> None:
         parts = list(value) if isinstance(value, tuple) else [] if value is None else [value]
         if self.is_tuple not in (None, isinstance(value, tuple)):
-            raise self.t.refused("the branches return different things", "return as many everywhere")
+            raise self.t.refused(
+                "the branches return different things", "return as many everywhere"
+            )
         self.is_tuple = isinstance(value, tuple)
         missing = False
         for k, part in enumerate(parts):
@@ -1358,8 +1389,6 @@ def _returns(node: ast.If) -> bool:
 def _renamed(line: str, old: str, new: str) -> str:
     if old not in line:
         return line
-    import re
-
     return re.sub(rf"{re.escape(old)}(?![\w$.-])", new, line)
 
 
@@ -1375,20 +1404,3 @@ def _word(value: object) -> str:
             return f"{inner!r:.40}"
         case _:
             return "a method"
-
-
-# -- exceptions ------------------------------------------------------------------------------------
-
-_KINDS: dict[type[Exception], type[VerifyError]] = {}
-
-
-def error_of(kind: type[Exception] | None) -> type[VerifyError]:
-    """An error of ours that is one of Python's, too."""
-    if kind is None:
-        return VerifyError
-    if kind not in _KINDS:
-        _KINDS[kind] = type(kind.__name__, (VerifyError, kind), {"__module__": __name__})
-    return _KINDS[kind]
-
-
-_ = (math, quote)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from avial_lab.compiler.frontends.python.kinds import Kind
 from avial_lab.compiler.frontends.python.linear import Linear
@@ -85,6 +86,33 @@ class Lazy:
     element: Callable[[Sequence[Linear]], Number]
     reads: tuple[Array, ...]
     cost: int = 1
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A Python object that is part of the program: a function, a module, a dtype, None."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Held:
+    """In a `Fixed`: a number that the caller hands over, read where it is used."""
+
+    memory: Array
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Method:
+    """Of an array, not called yet."""
+
+    of: Array | Lazy | Number
+    name: str
+
+
+Operand = Number | Array | Lazy
+Value = Number | Array | Lazy | Fixed | Method | tuple[Any, ...]
 
 
 def memref(extents: Sequence[int], kind: Kind) -> str:
