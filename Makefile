@@ -15,6 +15,10 @@ EXTRAS := mlir,mpi,lab,test
 # Where pip put the JupyterLab extension; a checkout's is put there again, so that Lab has it as it stands.
 EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 
+# `make test-gpu`: where the bundle goes, and how long it may be checked and raced.
+BUNDLE := build/gpu
+MINUTES := 8
+
 # A file's tests stay in one of two processes, and those that look at this machine's processes in the same
 # (tests/conftest.py).
 IN_TWO := -n 2 --dist loadscope
@@ -23,7 +27,7 @@ IN_TWO := -n 2 --dist loadscope
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-hosts test-browser pictures test-full lab lint style types layers format bench doctor setup install clean
+.PHONY: help demo test test-hosts test-browser test-gpu pictures test-full lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
@@ -41,6 +45,10 @@ test-browser: setup  ## the pages, widgets and notebooks in a real browser; skip
 
 test-hosts: setup  ## clusters over several machines, made of name spaces; skipped with the reason where they cannot be
 	@$(RUN) -m pytest -m hosts tests/hosts
+
+test-gpu: setup  ## a bundle of all kernels, checked and raced on the GPU that is here, else on the emulated one
+	@$(RUN) -m avial_lab bundle -o $(BUNDLE)
+	@cd / && PYTHONPATH= $(abspath $(RUN)) $(abspath $(BUNDLE))/run.py --minutes $(MINUTES) -o $(abspath $(BUNDLE))-results
 
 pictures: setup  ## the README's pictures of the workbench, taken anew
 	@$(RUN) -m tests.browser.pictures

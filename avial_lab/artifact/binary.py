@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.words import brief, count, format_bytes, listed
+from avial_lab.machine.cpu import NATIVE
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,14 @@ class Binary:
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What the tools make of LLVM IR, in so many parts: a shared object, and the assembly in it for
-    people to read.
+    """What the tools make of LLVM IR for a kind of CPU, in so many parts: a shared object, and the
+    assembly in it for people to read.
     """
 
     shared_object: bytes
     assembly: str
     parts: int = 1
+    cpu: str = NATIVE
     seconds: float = field(compare=False, default=0.0)
 
     def __repr__(self) -> str:

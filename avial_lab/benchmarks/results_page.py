@@ -1,8 +1,8 @@
 """The page of results: everything measured that is kept in kernels/results, in tables.
 
 JSON files of a folder -> Markdown. The same files make the same page. They are what `avial-lab
-bench`, `bench --self` and `bench --passes` write with `--json`, and figures of earlier days that
-were copied by hand:
+bench`, `bench --self` and `bench --passes` write with `--json`, what a bundle found on a GPU
+(`runtime/bare/report.py`), and figures of earlier days that were copied by hand:
 
     format      "avial-lab transcribed"
     version     1
@@ -24,11 +24,15 @@ from avial_lab.benchmarks import json_report as race_facts
 from avial_lab.benchmarks import worth_table
 from avial_lab.benchmarks.worth_table import HEAD, cells, machine_of, worth_of
 from avial_lab.core.errors import BindError
+from avial_lab.runtime.bare import report
+from avial_lab.runtime.bare.table import race_head, race_rows
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "results"
 PAGE = "README.md"
 
-SECTIONS = ("The race", "What each optional pass is worth", "avial_lab itself", "Other figures")
+SECTIONS = (
+    "The race", "What each optional pass is worth", "avial_lab itself", "GPUs", "Other figures",
+)  # fmt: skip
 
 SELF = "avial-lab self"
 TRANSCRIBED = "avial-lab transcribed"
@@ -108,7 +112,7 @@ def _read(file: Path) -> Facts:
 
 
 def _section(facts: Facts) -> str:
-    fixed = {race_facts.FORMAT: 0, worth_table.FORMAT: 1, SELF: 2}
+    fixed = {race_facts.FORMAT: 0, worth_table.FORMAT: 1, SELF: 2, report.FORMAT: 3}
     return SECTIONS[fixed[facts["format"]]] if facts["format"] in fixed else facts["section"]
 
 
@@ -128,13 +132,16 @@ def _shown(name: str, facts: Facts) -> Lines:
 def _notes(facts: Facts) -> Sequence[str]:
     if facts["format"] != worth_table.FORMAT:
         return facts.get("notes") or ()
-    report = worth_of(facts)
-    return (*report.faults, *report.remarks)
+    worth = worth_of(facts)
+    return (*worth.faults, *worth.remarks)
 
 
 def _origin(name: str, facts: Facts) -> Lines:
     made, machine = facts.get("made") or {}, facts["machine"]
-    words = machine if isinstance(machine, str) else str(machine_of(machine))
+    if facts["format"] == report.FORMAT:
+        words = _gpu_machine(machine)
+    else:
+        words = machine if isinstance(machine, str) else str(machine_of(machine))
     parts = [f"[{name}]({name})", words]
     parts += [f"commit {made['commit']}"] if made.get("commit") else []
     parts += [made["date"]] if made.get("date") else []
@@ -219,9 +226,9 @@ def _milliseconds(result: Facts | None) -> str:
 
 
 def _passes_title(facts: Facts) -> str:
-    report = worth_of(facts)
-    raced = sum(not timed.skipped for timed in report.programs)
-    return f"{_plural(raced, 'program')}, {report.size}, {report.ranks} × {report.threads}"
+    worth = worth_of(facts)
+    raced = sum(not timed.skipped for timed in worth.programs)
+    return f"{_plural(raced, 'program')}, {worth.size}, {worth.ranks} × {worth.threads}"
 
 
 def _passes(facts: Facts) -> Lines:
@@ -246,9 +253,43 @@ def _transcribed(facts: Facts) -> Lines:
         yield from _table(table["head"], table["rows"])
 
 
+def _gpu_machine(machine: Facts) -> str:
+    device, asked = machine["device"], machine.get("nvidia_smi") or {}
+    memory = f"{device['memory_bytes'] / 2**30:.0f} GiB" if "memory_bytes" in device else ""
+    driver = f"driver {asked['driver_version']}" if "driver_version" in asked else ""
+    parts = (device.get("name") or device.get("missing"), memory, driver, machine["cpu"])
+    return ", ".join(filter(None, parts))
+
+
+def _gpu_title(facts: Facts) -> str:
+    device = facts["machine"]["device"]
+    emulated = " (a rehearsal, no hardware)" if device.get("driver") == "apart" else ""
+    return f"{device.get('name') or 'no device'}{emulated}"
+
+
+def _gpu(facts: Facts) -> Lines:
+    """What was right, part by part; the race; bandwidths."""
+    rows = []
+    for part in facts["parts"].values():
+        found = part["rows"]
+        right = sum(row.get("ok", True) for row in found)
+        left = [*part.get("not_run", ()), *part.get("waits_for_hardware", ())]
+        count = f"{right} of {len(found)}" if found else ""
+        rows.append((part["what"], part["state"], count, f"{len(left) or ''}"))
+    yield from _table(("part", "", "right", "not run"), rows)
+    raced = race_rows(facts)
+    if raced:
+        yield from _table(race_head(), raced)
+    rates = facts["parts"].get("race", {}).get("bandwidth", {})
+    if rates:
+        copied = [(name, f"{rate / 1e9:.1f}") for name, rate in rates.items()]
+        yield from _table(("copies of 1 GiB", "GB/s"), copied)
+
+
 _TABLES: Mapping[str, tuple[Callable[[Facts], str], Callable[[Facts], Lines]]] = {
     race_facts.FORMAT: (_race_title, _race),
     worth_table.FORMAT: (_passes_title, _passes),
+    report.FORMAT: (_gpu_title, _gpu),
     SELF: (lambda _: "Compiler, dispatch and messages", _self),
     TRANSCRIBED: (lambda facts: facts["title"], _transcribed),
 }

@@ -12,6 +12,8 @@ from avial_lab.benchmarks.command import race_arguments
 from avial_lab.benchmarks.kernel_suite import SIZES
 from avial_lab.benchmarks.results_page import page_arguments
 from avial_lab.benchmarks.worth_command import worth_arguments
+from avial_lab.bundle.pack import PYTHONS
+from avial_lab.cli.commands.bundle import bundle_command
 from avial_lab.cli.commands.cluster import cluster_command
 from avial_lab.cli.commands.graph import graph_command
 from avial_lab.cli.commands.jupyter import (
@@ -141,6 +143,38 @@ def argument_parser() -> argparse.ArgumentParser:
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
     topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
     topology.set_defaults(command=topology_command)
+
+    bundle = commands.add_parser(
+        "bundle", help="pack programs for a GPU machine where nothing is installed"
+    )
+    bundle.add_argument(
+        "programs", nargs="*", metavar="PROG", help="kernels or files; by default all kernels"
+    )
+    bundle.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    bundle.add_argument(
+        "-n",
+        "--ranks",
+        type=_counts,
+        default=(1, 2),
+        metavar="N,N",
+        help="for so many ranks, each of which drives a GPU; by default 1,2",
+    )
+    bundle.add_argument("--size", type=str.upper, choices=SIZES, default="MINI")
+    bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
+    bundle.add_argument(
+        "--race",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="with the race against CuPy, by default where no program is named",
+    )
+    bundle.add_argument(
+        "--pythons",
+        type=lambda text: tuple(text.split(",")),
+        default=PYTHONS,
+        metavar="3.N,3.N",
+        help=f"there, to start several ranks; by default {','.join(PYTHONS)}",
+    )
+    bundle.set_defaults(command=bundle_command)
 
     show = commands.add_parser(
         "demo", help="the introductory example, from text to a run on a cluster"
@@ -284,6 +318,10 @@ def _seconds(text: str) -> float:
             f"{text} is not a time limit; expected a number of seconds"
         )
     return value
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
 
 
 def _seed(text: str) -> int:

@@ -512,6 +512,13 @@ LOOPS = Pipeline(
             when="not with no_bounds",
         ),
         Row(
+            "form-kernels",
+            what="Maps parallel loops that a device runs to blocks and threads of kernels.",
+            why="After no-alias, whose mark it reads; before the passes that make loops fast for a "
+            "CPU, which leave its functions alone.",
+            at="avial_lab.compiler.passes.gpu.form_kernels:FormKernels",
+        ),
+        Row(
             "split-wraparound",
             what="Splits innermost loops where a subscript wraps around the end of an array.",
             why="Before all passes that read subscripts: one with a remainder is not affine, but "
@@ -1023,7 +1030,7 @@ TO_LLVM_DIALECT = Pipeline(
 
 LLVM_FACTS = Pipeline(
     "llvm",
-    "what is known of memory, as LLVM attributes; these four change different operations",
+    "what is known of memory, as LLVM attributes; these change different operations",
     (
         Row(
             "signed-offsets",
@@ -1052,6 +1059,13 @@ LLVM_FACTS = Pipeline(
             why="After the conversion, which creates the calls of malloc and free.",
             at="avial_lab.compiler.passes.llvm.pool_allocations:PoolAllocations",
             when="the program allocates memory",
+        ),
+        Row(
+            "embed-kernels",
+            what="Puts the PTX of kernels into the program.",
+            why="Once it is made, which takes as long as the conversion.",
+            at="avial_lab.compiler.passes.llvm.embed_kernels:EmbedKernels",
+            when="the program launches kernels",
         ),
     ),
 )
@@ -1196,6 +1210,32 @@ KERNELS = Pipeline(
     ),
 )
 
+LAUNCHED = Pipeline(
+    "gpu",
+    "the kernels of loops, from what the CPU would run",
+    (
+        Row(
+            "kernels-to-gpu",
+            what="Makes a module of the gpu dialect of each kernel, with pointers for arrays.",
+            why="On code for the CPU in its last form: the device computes what that says.",
+            at="avial_lab.compiler.passes.gpu.kernels_to_gpu:KernelsToGpu",
+        ),
+    ),
+)
+
+EXACT_MATH = Pipeline(
+    "gpu",
+    "PTX of each kernel of loops, before what is done for all kernels",
+    (
+        Row(
+            "convert-math-to-llvm",
+            what="Lowers functions with one right value to LLVM's intrinsics.",
+            why="Before convert-gpu-to-nvvm, which calls a library whose roots are approximate.",
+            on=_KERNELS,
+        ),
+    ),
+)
+
 # -- the reference ---------------------------------------------------------------------------------
 
 SEQUENTIAL = Pipeline(
@@ -1314,7 +1354,7 @@ DEFINITIONS = Pipeline(
 CATALOGUE: tuple[Pipeline, ...] = (
     ARRAYS, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES,
     GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT,
-    OUTLINE, KERNELS, SEQUENTIAL, DEFINITIONS,
+    OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

@@ -26,6 +26,7 @@ from avial_lab.compiler.pass_rows import Sizes
 from avial_lab.compiler.renamed import name_now
 from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.words import brief, shortened
+from avial_lab.machine.cpu import LEVELS, NATIVE, instruction_sets, instruction_sets_of
 from avial_lab.planning.distribution import CYCLIC, Division
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
@@ -117,6 +118,19 @@ def _on(given: Any) -> str:  # noqa: ANN401 - what a caller gives
         return given
     shown = shortened(str(given), 60)
     raise ScheduleError(f"programs cannot run on '{shown}'", hint=f"there are: {', '.join(ON)}")
+
+
+def _cpu(given: Any) -> str:  # noqa: ANN401 - what a caller gives
+    if given not in (NATIVE, *LEVELS):
+        known = ", ".join((NATIVE, *LEVELS))
+        shown = shortened(str(given), 60)
+        raise ScheduleError(f"code is not made for CPUs '{shown}'", hint=f"there are: {known}")
+    if given != NATIVE and not instruction_sets_of(given) <= instruction_sets():
+        raise ScheduleError(
+            f"code for {given} does not run on this machine, which plans the runs of its programs",
+            hint="compile it on a machine that has its instructions",
+        )
+    return given
 
 
 def _division(given: Division | str) -> Division:
@@ -250,6 +264,8 @@ class CompileOptions:
     `no_bounds`: neither loops with bounds that the program loads nor, with `check`, the accesses of
     its reference are looked at as it runs. What is certain when it is compiled is refused all the
     same.
+
+    `cpu_target`: which CPUs the machine code is for, where it is to run on others than this one.
 
     `blas`: products of matrices call the BLAS that a machine has, which adds their terms in an
     order of its own; that may be another one for another number of threads.
@@ -388,6 +404,16 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    cpu_target: str = field(
+        default=NATIVE,
+        metadata=Option(
+            ("--cpu-target",),
+            help="the CPUs that machine code is for: native, this machine's, or x86-64-v3 and "
+            "-v4, any of that level",
+            choices=(NATIVE, *LEVELS),
+            read=_cpu,
+        ).metadata,
+    )
 
     @staticmethod
     def of(**given: Unpack[Keywords]) -> CompileOptions:
@@ -454,6 +480,7 @@ class Keywords(TypedDict, total=False):
     blas: bool
     dynamic: bool
     no_bounds: bool
+    cpu_target: str
 
 
 OPTIONS: Mapping[str, Option] = {

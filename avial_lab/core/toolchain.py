@@ -23,6 +23,7 @@ from avial_lab.core.errors import AvialError
 _INSTALL = {
     "mlir": 'in the clone: pip install -e ".[mlir]", or with conda environment.yml',
     "mpi": 'in the clone: pip install -e ".[mpi]", or with conda environment.yml',
+    "ptxas": 'in the clone: pip install -e ".[ptxas]", or with a CUDA toolkit',
     "cc": "install gcc or clang, or name your compiler in the environment variable CC",
 }
 
@@ -34,6 +35,7 @@ _BROUGHT_BY = {
     "llc": "mlir",
     "mpiexec": "mpi",
     "cc": "cc",
+    "ptxas": "ptxas",
 }
 
 
@@ -87,8 +89,13 @@ def _find_chosen(name: str) -> Path | None:
 
 
 def _wheel_folders() -> tuple[Path, ...]:
-    """`mlir/bin` and `llvm/bin` of the wheels, which are not on PATH; finding is not importing."""
-    specs = (importlib.util.find_spec(package) for package in ("mlir", "llvm"))
+    """`mlir/bin`, `llvm/bin` and that of NVIDIA's assembler in the wheels, which are not on PATH;
+    finding is not importing.
+    """
+    packages = ["mlir", "llvm"]
+    if importlib.util.find_spec("nvidia") is not None:
+        packages.append("nvidia.cuda_nvcc")
+    specs = (importlib.util.find_spec(package) for package in packages)
     return tuple(
         Path(folder) / "bin"
         for spec in specs

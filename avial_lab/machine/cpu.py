@@ -97,6 +97,24 @@ def instruction_sets() -> frozenset[str]:
     return frozenset(flag for flag in _flags() if USED.fullmatch(flag))
 
 
+NATIVE = "native"
+"""The kind of CPU that this machine has."""
+
+_V2 = frozenset({"pni", "ssse3", "sse4_1", "sse4_2", "cx16", "popcnt"})
+_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
+
+LEVELS = {
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+"""Levels of x86-64 (its psABI, 3.1.1), as compilers name them: what a CPU of one has, of `USED`."""
+
+
+def instruction_sets_of(cpu: str) -> frozenset[str]:
+    """What machine code for that kind of CPU, a level or this machine's, may use."""
+    return LEVELS[cpu] if cpu in LEVELS else instruction_sets()
+
+
 def check_instruction_sets(needed: Iterable[str]) -> None:
     """ClusterError for machine code that this CPU does not understand; it would die of SIGILL."""
     here = instruction_sets()

@@ -81,6 +81,33 @@ def agreement(
     return "; ".join([told, *near])
 
 
+def allowances(
+    storages: Sequence[Storage],
+    arrays: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+    reordered: Mapping[str, int],
+    nudged: Callable[[], Mapping[str, np.ndarray]],
+) -> dict[str, float]:
+    """How far an element may be from `expected`, by storage: what `agreement` grants at most. Only
+    of those that are reordered sums; all others are the same bits.
+    """
+    sums = [s for s in storages if reordered.get(s.name) and all(b in arrays for b in s.buffers)]
+    if not sums:
+        return {}
+    every = [s for s in storages if all(buffer in arrays for buffer in s.buffers)]
+    scale = max(_largest(_typed(expected[s.name], s, arrays)) for s in every)
+    other = nudged()
+    found: dict[str, float] = {}
+    for storage in sums:
+        want = _typed(expected[storage.name], storage, arrays)
+        if not _is_inexact(want.dtype):
+            continue
+        moved = _moved(want, _typed(other[storage.name], storage, arrays))
+        unit = float(_limits(want.dtype).eps) * scale
+        found[storage.name] = reordered[storage.name] * max(unit, moved)
+    return found
+
+
 def written_elements(graph: TaskGraph) -> dict[str, int]:
     """How many elements of each storage some task may write; bytes of one that arrays share."""
     regions: dict[str, list[Box]] = {}

@@ -63,7 +63,12 @@ from avial_lab.planning.profile import Profile
 from avial_lab.planning.schedule import Piece, Schedule
 from avial_lab.planning.simulator.ranks import simulated
 from avial_lab.planning.task_graph import TaskGraph
-from avial_lab.program.agreement import agreement, rounded_elsewhere, written_elements
+from avial_lab.program.agreement import (
+    agreement,
+    allowances,
+    rounded_elsewhere,
+    written_elements,
+)
 from avial_lab.program.cached_build import build
 from avial_lab.program.command_line import command_line_of
 from avial_lab.program.compiler_client import shared_compiler
@@ -92,6 +97,20 @@ if TYPE_CHECKING:
 
 
 _WORD = struct.Struct("=q")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is in the arrays after a run; `allowed` is how far an element may be from it, of arrays
+    that hold floating-point sums in another order. All others have the same bits.
+    """
+
+    arrays: dict[str, np.ndarray]
+    allowed: dict[str, float]
+
+    def __repr__(self) -> str:
+        exact = [name for name in self.arrays if name not in self.allowed]
+        return brief(self, f"in {listed(list(self.arrays))}; bit for bit in {listed(exact)}")
 
 
 @dataclass
@@ -499,6 +518,33 @@ class Program:
         process or takes longer than `timeout` seconds.
         """
         return self._referenced(self._memory(), timeout=timeout)
+
+    def answers(self, *, timeout: float | None = None) -> Answers:
+        """What a run on the arrays as they are now must leave in them, by the reference."""
+        before = self._memory()
+        expected = self._referenced(before, timeout=timeout)
+        after = {name: array.copy() for name, array in self.arrays.items()}
+        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        caller_arrays(self.binary.manifest, after).write_results(
+            (
+                Piece(0, storage.name, Box.whole(storage.shape)),
+                as_bytes(expected.data[storage.name]),
+            )
+            for storage in self.graph.storages
+            if storage.name in written and all(name in after for name in storage.buffers)
+        )
+        allowed = allowances(
+            self.graph.storages,
+            after,
+            expected.data,
+            self.built.reordered,
+            lambda: self._nudged(before, timeout).data,
+        )
+        by_storage = {s.name: s.buffers for s in self.graph.storages}
+        return Answers(
+            after,
+            {name: bound for key, bound in allowed.items() for name in by_storage[key]},
+        )
 
     def _memory(self) -> dict[str, np.ndarray]:
         """Copies of the storages as they are now."""

@@ -187,10 +187,17 @@ class Array:
     # -- parts -------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Array:
+        keys = key if isinstance(key, tuple) else (key,)
+        if any(_is_fancy(each) for each in keys):
+            return self._xp.at_subscripts(self, keys)
         part, shape = self._subscript(key)
         return Array(self._xp, self._memory, part, shape)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        keys = key if isinstance(key, tuple) else (key,)
+        if any(_is_fancy(each) for each in keys):
+            self._xp.set_at_subscripts(self, keys, value)
+            return
         part, shape = self._subscript(key)
         given = self._xp.value_of(value, self.dtype)
         if not np.can_cast(given.dtype, self.dtype, "unsafe"):
@@ -215,11 +222,6 @@ class Array:
     def _subscript(self, key: Any) -> tuple[Part, tuple[int, ...]]:
         """The part that a basic subscript names; IndexError and TypeError as NumPy raises them."""
         keys = list(key) if isinstance(key, tuple) else [key]
-        if any(_is_fancy(each) for each in keys):
-            raise TypeError(
-                "masks and arrays as subscripts are not there yet: use slices, or "
-                "xp.where(mask, x, y)"
-            )
         # NumPy says what is wrong with it, and what comes out, by an array that takes no memory.
         probe = np.broadcast_to(np.empty((), self.dtype), self.shape)
         shape = probe[key].shape
@@ -348,6 +350,48 @@ class Array:
 
     def std(self, axis: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Array:
         return self._xp.std(self, axis=axis, correction=ddof, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        return self._xp.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        return self._xp.argmin(self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Array:
+        return self._xp.cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Array:
+        return self._xp.cumprod(self, axis, dtype)
+
+    def argsort(self, axis: int = -1) -> Array:
+        return self._xp.argsort(self, axis=axis)
+
+    def nonzero(self) -> tuple[Array, ...]:
+        return self._xp.nonzero(self)
+
+    def take(self, indices: Any, axis: int | None = None) -> Array:
+        given = self.ravel() if axis is None else self
+        return self._xp.take(given, indices, axis=0 if axis is None else axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Array:
+        return self._xp.repeat(self, repeats, axis=axis)
+
+    def ravel(self) -> Array:
+        return self._xp.reshape(self, (-1,))
+
+    def flatten(self) -> Array:
+        return self._xp.reshape(self, (-1,), copy=True)
+
+    def conj(self) -> Array:
+        return self._xp.conj(self)
+
+    @property
+    def real(self) -> Array:
+        return self._xp.real(self)
+
+    @property
+    def imag(self) -> Array:
+        return self._xp.imag(self)
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Array:
         return self._xp.any(self, axis=axis, keepdims=keepdims)

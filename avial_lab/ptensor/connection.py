@@ -10,6 +10,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,14 @@ from avial_lab.ptensor.recording import (
     refuse_lost,
 )
 from avial_lab.runtime.launch.cluster import Cluster, LostArray
-from avial_lab.runtime.launch.residence import Residence, Resident, new_resident
+from avial_lab.runtime.launch.residence import (
+    Residence,
+    Resident,
+    StepDone,
+    Wanted,
+    new_resident,
+)
+from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
 
 MOST_STATEMENTS = 20_000
@@ -49,6 +57,7 @@ class Connection:
     runs: int = 0
     compiled: int = 0
     gathers: int = 0
+    steps: int = 0
     messages: int = 0
     bytes_moved: int = 0
     last: Program | None = None
@@ -134,11 +143,38 @@ class Connection:
         for name, held in _tables(recorded).items():
             key = (name, tuple(held.tobytes()))
             if key not in self._tables:
-                self._tables[key] = self.residence.put(held, everywhere=True)
+                self._tables[key] = self.residence.put(held, whole_on_each=True)
                 if len(self._tables) > MOST_PROGRAMS:
                     self._tables.popitem(last=False)
             found[name] = self._tables[key]
         return found
+
+    def step(
+        self,
+        function: ShardFunction,
+        operands: Sequence[tuple[Memory, Wanted]] = (),
+        results: int = 1,
+        /,
+        **parameters: Any,
+    ) -> tuple[Memory, ...]:
+        """Library code on shards, now: runs what is recorded, brings the operands to where they
+        are wanted, and has all ranks call the function.
+        """
+        if any(memory.value is not None or memory.name is not None for memory, _ in operands):
+            self.run()
+        given: list[tuple[Resident, np.dtype, Wanted]] = []
+        for memory, wanted in operands:
+            refuse_lost(memory)
+            if memory.resident is None:
+                memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
+            assert memory.resident is not None
+            given.append((memory.resident, memory.dtype, wanted))
+        self.residence.sweep()
+        done = self.residence.step(function, given, parameters, results)
+        self.messages += done.messages
+        self.bytes_moved += done.nbytes
+        self.steps += 1
+        return tuple(Memory(r.storage.shape, dtype, r) for r, dtype in done.results)
 
     def put(self, array: np.ndarray) -> Memory:
         """A copy of the array, in blocks of its rows."""
@@ -175,8 +211,8 @@ class _InProcess:
         weakref.finalize(made, self.arrays.pop, made.number, None)
         return made
 
-    def put(self, array: np.ndarray, *, everywhere: bool = False) -> Resident:
-        del everywhere  # there is nowhere else
+    def put(self, array: np.ndarray, *, whole_on_each: bool = False) -> Resident:
+        del whole_on_each  # there is nowhere else
         made = self.new(array.shape, array.itemsize)
         self._keep(made, array.copy())
         return made
@@ -196,6 +232,30 @@ class _InProcess:
         for name, resident in arrays.items():
             self._keep(resident, given[name])
         return trace
+
+    def step(
+        self,
+        function: ShardFunction,
+        operands: Sequence[tuple[Resident, np.dtype, Wanted]],
+        parameters: Mapping[str, Any],
+        results: int,
+    ) -> StepDone:
+        """Here, on all of the arrays."""
+        del results
+        shards = [
+            Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
+            for resident, part in (
+                (resident, self.arrays[resident.number].view(dtype))
+                for resident, dtype, _ in operands
+            )
+        ]
+        made: list[tuple[Resident, np.dtype]] = []
+        for shard in called(function, shards, Alone(), parameters):
+            part = np.array(shard.part.reshape(shard.shape))
+            resident = self.new(part.shape, part.itemsize)
+            self._keep(resident, part)
+            made.append((resident, part.dtype))
+        return StepDone(tuple(made), 0, 0)
 
     def sweep(self) -> None:
         """What is forgotten is gone already."""

@@ -15,6 +15,10 @@ import numpy as np
 from avial_lab.ptensor.array import Array
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.elements import DTYPES, element_of
+from avial_lab.ptensor.fft import Fft
+from avial_lab.ptensor.library import Library
+from avial_lab.ptensor.linalg import Linalg
+from avial_lab.ptensor.random import Random
 from avial_lab.ptensor.recording import Memory, Value
 
 if TYPE_CHECKING:
@@ -43,6 +47,9 @@ _BINARY: dict[str, str] = {
 }  # fmt: skip
 """Our name -> the ufunc of NumPy that has its meaning and says its types."""
 
+_LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
+"""Elementwise functions that NumPy computes on each rank's part."""
+
 _ORDERING = frozenset({"less", "less_equal", "greater", "greater_equal", "maximum", "minimum"})
 _LOGICAL = {"logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
 _COMPLEX = frozenset(
@@ -53,7 +60,7 @@ _OF_BOTH_PARTS = {"isnan": "logical_or", "isinf": "logical_or", "isfinite": "log
 """What is asked of complex numbers by their parts, and how the answers are joined."""
 
 
-class Namespace:
+class Namespace(Library):
     """`xp`: the array API on the engines of one cluster.
 
     Every array's elements are divided over all ranks in blocks of the first dimension; a function
@@ -73,6 +80,9 @@ class Namespace:
             setattr(self, name, self._unary_function(name))
         for name in _BINARY:
             setattr(self, name, self._binary_function(name))
+        for name in _LIBRARY:
+            setattr(self, name, self._library_function(name))
+        self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
         self.absolute, self.power, self.mod = self.abs, self.pow, self.remainder
 
     def __repr__(self) -> str:
@@ -87,11 +97,12 @@ class Namespace:
         self.connection.run()
 
     def report(self) -> dict[str, int]:
-        """How often what was recorded has been run, compiled, and an array brought here; messages
+        """How often what was recorded has been run and compiled, steps of library code, and how
+        often an array was brought here; messages
         and bytes between ranks, as the runs counted them.
         """
         known = self.connection
-        names = ("runs", "compiled", "gathers", "messages", "bytes_moved")
+        names = ("runs", "compiled", "steps", "gathers", "messages", "bytes_moved")
         return {name: getattr(known, name) for name in names}
 
     # -- creation ----------------------------------------------------------------------------------
@@ -566,7 +577,7 @@ class Namespace:
             if name == "logical_not":
                 computed = np.dtype(bool)
             if name == "reciprocal" and computed.kind not in "f":
-                raise TypeError(f"reciprocal of {given.dtype} is not there: use divide(1, x)")
+                return self.elementwise(_UNARY[name], given)
             if name == "positive" or (name == "conj" and given.dtype.kind != "c"):
                 return self._of(given.value())
             if given.dtype.kind == "c":
@@ -574,7 +585,7 @@ class Namespace:
                     parts = (function(part(given)) for part in (self.real, self.imag))
                     return getattr(self, _OF_BOTH_PARTS[name])(*parts)
                 if name not in _COMPLEX:
-                    raise TypeError(f"{name} of complex numbers is not there")
+                    return self.elementwise(_UNARY[name], given)
             recording = self.connection.record()
             value = recording.cast(given.value(), computed)
             return self._of(
@@ -599,13 +610,19 @@ class Namespace:
             op = _LOGICAL.get(name, name)
             if kind.kind == "c" and name in _ORDERING:
                 raise TypeError(f"{name}: complex numbers have no order")
-            if name == "pow" and kind.kind not in "fc":
-                raise TypeError(f"pow of {kind} by arrays is not there: use floats")
+            if name == "pow" and kind.kind not in "f":
+                return self.elementwise("power", x1, x2)
             return self._of(
                 recording.operation("binary", [left, right], shape, result, f'op = "{op}"')
             )
 
         return _named(function, name, ufunc)
+
+    def _library_function(self, name: str) -> Callable[..., Array]:
+        def function(*operands: Any) -> Array:
+            return self.elementwise(name, *operands)
+
+        return _named(function, name, getattr(np, name))
 
     def _simple_power(self, x: Any, exponent: Any) -> Array | None:
         """What NumPy computes without pow: squares, roots; whole powers of integers."""

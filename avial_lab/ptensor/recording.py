@@ -190,6 +190,8 @@ class Recording:
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
         refuse_lost(memory)
+        if 0 in value.shape:
+            return
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
@@ -286,7 +288,7 @@ class Recording:
             memory = reference()
             if memory is None or memory.value is None:
                 continue
-            if memory.name is None and memory.resident is None:
+            if memory.name is None and memory.resident is None and 0 not in memory.shape:
                 wanted.setdefault(memory.value, []).append(memory)
         places = {s.defines: k for k, s in enumerate(self.statements) if s.defines in wanted}
         for value in sorted(wanted, key=lambda name: -places[name]):

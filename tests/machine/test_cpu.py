@@ -13,6 +13,8 @@ from avial_lab.machine.cpu import (
     cores_of,
     cpu_of,
     data_caches,
+    instruction_sets,
+    instruction_sets_of,
     this_cpu,
 )
 
@@ -102,3 +104,10 @@ def test_machine_code_of_a_better_cpu_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_where_the_kernel_tells_nothing_nothing_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(this, "_flags", frozenset)
     check_instruction_sets({"avx512f"})
+
+
+def test_a_level_has_the_instructions_of_the_one_below():
+    third, fourth = map(instruction_sets_of, ("x86-64-v3", "x86-64-v4"))
+    assert {"avx2", "fma"} <= third < fourth
+    assert all(this.USED.fullmatch(name) for name in fourth)
+    assert instruction_sets_of("native") == instruction_sets()

@@ -11,6 +11,7 @@ from threading import Lock
 from avial_lab.compiler.backends.host_target import has_fma, tool_versions
 from avial_lab.compiler.backends.tools import assembled, llc_command, objects, piped, run_tool
 from avial_lab.core.cache import Cache, digest
+from avial_lab.machine.cpu import NATIVE
 from avial_lab.runtime.native import ownership, sources
 
 RUNTIME = ("cc", "-O2", "-fPIC", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-c")
@@ -47,12 +48,12 @@ _COMPILING = {name: Lock() for name in ("ownership", *_IN_C)}
 """One lock for each C source: a thread waits only for the source that it needs."""
 
 
-def runtime_object(llvm_ir: str, store: Cache) -> dict[str, bytes]:
+def runtime_object(llvm_ir: str, store: Cache, cpu: str = NATIVE) -> dict[str, bytes]:
     """The object files of what a program is linked to."""
     found: dict[str, bytes] = {}
     if _needs_bfloat16(llvm_ir):
         code = piped(("opt",), _bfloat16().encode())
-        found["bfloat16"] = assembled(piped(llc_command(), code).decode())
+        found["bfloat16"] = assembled(piped(llc_command(cpu), code).decode())
     if _needs_ownership(llvm_ir):
         found["ownership"] = compile_ownership(store=store)
     for part, needs in _IN_C.items():

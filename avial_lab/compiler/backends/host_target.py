@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from avial_lab.compiler.backends.tools import LLC, piped, version_of
+from avial_lab.compiler.backends.tools import llc_command, piped, version_of
 
 
 @cache
@@ -18,7 +18,7 @@ def has_fma() -> bool:
     asked = "declare double @llvm.fma.f64(double, double, double)\n"
     asked += "define double @f(double %a, double %b, double %c) {\n"
     asked += "%d = call double @llvm.fma.f64(double %a, double %b, double %c)\nret double %d }\n"
-    return not re.search(r"\bfma\b", piped(LLC, asked.encode()).decode())
+    return not re.search(r"\bfma\b", piped(llc_command(), asked.encode()).decode())
 
 
 @cache

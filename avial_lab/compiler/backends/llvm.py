@@ -38,7 +38,7 @@ from avial_lab.compiler.backends.tools import objects as _objects
 from avial_lab.compiler.backends.tools import spelled as _spelled
 from avial_lab.core.cache import Cache, digest, spelled
 from avial_lab.core.errors import InternalError
-from avial_lab.machine.cpu import instruction_sets
+from avial_lab.machine.cpu import NATIVE, instruction_sets_of
 
 T = TypeVar("T")
 Made = TypeVar("Made")
@@ -62,31 +62,36 @@ class Underway:
 
 
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
-    """What engines run: machine code of this machine, PTX and what has to be known of them."""
-    manifest = replace(manifest, instruction_sets=tuple(sorted(instruction_sets())))
+    """What engines run: machine code, PTX and what has to be known of them."""
+    sets = tuple(sorted(instruction_sets_of(code.cpu)))
+    manifest = replace(manifest, instruction_sets=sets)
     parts = [item for pair in sorted(ptx.items()) for item in pair]
     key = digest(code.shared_object, spelled(manifest), *parts)
     return Binary(key, code.shared_object, dict(ptx), manifest)
 
 
 def compile_llvm_ir(
-    llvm_ir: str, *, store: Cache | None = None, underway: Sequence[Underway] = ()
+    llvm_ir: str,
+    *,
+    store: Cache | None = None,
+    underway: Sequence[Underway] = (),
+    cpu: str = NATIVE,
 ) -> MachineCode:
-    """Optimised machine code for this host's CPU; what the cache holds is verified before it is
+    """Optimised machine code for CPUs of that kind; what the cache holds is verified before it is
     used. Where its parts are `underway` they are waited for.
     """
     started = time.perf_counter()
     store = store if store is not None else _objects()
-    key = _key_of(llvm_ir)
+    key = _key_of(llvm_ir, cpu)
     found = store.get(key)
     if found is None:
-        code = _compile(llvm_ir, store, underway)
+        code = _compile(llvm_ir, store, underway, cpu)
         head = f"{len(code.shared_object)} {code.parts}\n".encode()
         store.put(key, head + code.shared_object + code.assembly.encode())
     else:
         head, _, rest = found.partition(b"\n")
         size, parts = map(int, head.split())
-        code = MachineCode(rest[:size], rest[size:].decode(), parts)
+        code = MachineCode(rest[:size], rest[size:].decode(), parts, cpu)
     return replace(code, seconds=time.perf_counter() - started)
 
 
@@ -104,60 +109,67 @@ def unoptimised(llvm_ir: str) -> bytes:
 
 
 @contextmanager
-def begun(llvm_ir: str) -> Generator[Sequence[Underway]]:
+def begun(llvm_ir: str, cpu: str = NATIVE) -> Generator[Sequence[Underway]]:
     """The tools at the parts of this module, if the cache does not hold it; they are through when
     this context ends.
     """
-    known = _objects().get(_key_of(llvm_ir)) is not None
+    known = _objects().get(_key_of(llvm_ir, cpu)) is not None
     with ExitStack() as stack:
-        yield () if known else _begin(llvm_ir, stack)
+        yield () if known else _begin(llvm_ir, stack, cpu)
 
 
-def _key_of(llvm_ir: str) -> str:
-    tools = (*opt_command(), *llc_command(), *LINK, *runtime_parts(llvm_ir), tool_versions())
+def _key_of(llvm_ir: str, cpu: str) -> str:
+    commands = (*opt_command(cpu=cpu), *llc_command(cpu), *LINK)
+    tools = (*commands, *runtime_parts(llvm_ir), tool_versions())
     return digest("machine code and parts", llvm_ir, *tools)
 
 
-def assembly_command(source: str, result: str, *, parts: int) -> str:
+def assembly_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
     if parts > 1:
-        return f"python -m avial_lab.compiler.backends.llvm {source} -o {result}"
-    return f"{shlex.join(opt_command())} {source} | {shlex.join(llc_command())} -o {result}"
+        return f"python -m avial_lab.compiler.backends.llvm{_for(cpu)} {source} -o {result}"
+    opt, llc = opt_command(cpu=cpu), llc_command(cpu)
+    return f"{shlex.join(opt)} {source} | {shlex.join(llc)} -o {result}"
 
 
-def optimised_command(source: str, result: str, *, parts: int) -> str:
+def optimised_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
     """The line that makes the text of what llc gets."""
     if parts > 1:
-        return f"python -m avial_lab.compiler.backends.llvm -S {source} -o {result}"
-    return f"{shlex.join(opt_command())} {source} -S -o {result}"
+        return f"python -m avial_lab.compiler.backends.llvm -S{_for(cpu)} {source} -o {result}"
+    return f"{shlex.join(opt_command(cpu=cpu))} {source} -S -o {result}"
 
 
-def optimised(llvm_ir: str) -> str:
-    """The LLVM IR that opt makes of `llvm_ir` for this host, as text to read; of one part after the
+def _for(cpu: str) -> str:
+    return "" if cpu == NATIVE else f" --cpu-target {shlex.quote(cpu)}"
+
+
+def optimised(llvm_ir: str, cpu: str = NATIVE) -> str:
+    """The LLVM IR that opt makes of `llvm_ir` for such a CPU, as text to read; one part after the
     other.
     """
     made = _beside(
-        lambda part: piped([*opt_command(part), "-S"], part.llvm_ir.encode()), _divided(llvm_ir)
+        lambda part: piped([*opt_command(part, cpu), "-S"], part.llvm_ir.encode()),
+        _divided(llvm_ir),
     )
     return b"\n".join(made).decode()
 
 
-def bitcode(llvm_ir: str) -> list[bytes]:
+def bitcode(llvm_ir: str, cpu: str = NATIVE) -> list[bytes]:
     """The same as llc gets it. (Text forgets the order of uses, and llc's choices with it.)"""
-    return _beside(_bitcode_of, _divided(llvm_ir))
+    return _beside(lambda part: _bitcode_of(part, cpu), _divided(llvm_ir))
 
 
-def assembly_of(code: Sequence[bytes], *more: str) -> str:
+def assembly_of(code: Sequence[bytes], *more: str, cpu: str = NATIVE) -> str:
     """What llc makes of bitcode; `more` are options that change no instruction."""
-    return joined(_beside(lambda part: piped((*llc_command(), *more), part).decode(), code))
+    return joined(_beside(lambda part: piped((*llc_command(cpu), *more), part).decode(), code))
 
 
 def _divided(llvm_ir: str) -> tuple[LlvmPart, ...]:
     return parts_of(llvm_ir, EXPORTED)
 
 
-def _bitcode_of(part: LlvmPart) -> bytes:
-    return piped(opt_command(part), part.llvm_ir.encode())
+def _bitcode_of(part: LlvmPart, cpu: str) -> bytes:
+    return piped(opt_command(part, cpu), part.llvm_ir.encode())
 
 
 def _beside(make: Callable[[T], Made], parts: Sequence[T]) -> list[Made]:
@@ -185,27 +197,28 @@ def assembled(assembly: str, llvm_ir: str) -> MachineCode:
     return MachineCode(_linked(objects), assembly)
 
 
-def _compile(llvm_ir: str, store: Cache, underway: Sequence[Underway]) -> MachineCode:
+def _compile(llvm_ir: str, store: Cache, underway: Sequence[Underway], cpu: str) -> MachineCode:
     """The shared object and the assembly it is assembled from, each part by itself."""
     with ExitStack() as stack:
-        parts = underway or _begin(llvm_ir, stack)
-        runtime = runtime_object(llvm_ir, store)
+        parts = underway or _begin(llvm_ir, stack, cpu)
+        runtime = runtime_object(llvm_ir, store, cpu)
         assemblies, objects = zip(*(part.result() for part in parts), strict=True)
     named = {f"program{k}": code for k, code in enumerate(objects)}
-    return MachineCode(_linked({**named, **runtime}), joined(assemblies), len(parts))
+    return MachineCode(_linked({**named, **runtime}), joined(assemblies), len(parts), cpu)
 
 
-def _begin(llvm_ir: str, stack: ExitStack) -> Sequence[Underway]:
-    return [stack.enter_context(_begun(part)) for part in _divided(llvm_ir)]
+def _begin(llvm_ir: str, stack: ExitStack, cpu: str) -> Sequence[Underway]:
+    return [stack.enter_context(_begun(part, cpu)) for part in _divided(llvm_ir)]
 
 
 @contextmanager
-def _begun(part: LlvmPart) -> Generator[Underway]:
+def _begun(part: LlvmPart, cpu: str) -> Generator[Underway]:
     """The tools at this part. They hand it on by themselves: this process, which has other things
     to do, would let them wait.
     """
     # As where they are piped: from their standard input, whose name stands in what they make.
-    steps = ((opt_command(part), "ll", "bc"), (llc_command(), "bc", "s"), (ASSEMBLE, "s", "o"))
+    compiled = (opt_command(part, cpu), "ll", "bc"), (llc_command(cpu), "bc", "s")
+    steps = (*compiled, (ASSEMBLE, "s", "o"))
     line = " && ".join(
         f"echo {command[0]} >tool && {_spelled(command)} <part.{given} -o part.{made}"
         for command, given, made in steps
@@ -237,6 +250,10 @@ def _linked(objects: Mapping[str, bytes]) -> bytes:
         return (folder / "program.so").read_bytes()
 
 
+def _assembly_for(llvm_ir: str, cpu: str) -> str:
+    return assembly_of(bitcode(llvm_ir, cpu), cpu=cpu)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make assembly of LLVM IR, as programs are compiled."""
     parser = argparse.ArgumentParser(
@@ -244,11 +261,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("file")
     parser.add_argument("-S", dest="halfway", action="store_true", help="what opt makes, as text")
+    parser.add_argument("--cpu-target", default=NATIVE, help="as opt and llc name it")
     parser.add_argument("-o", dest="output", required=True)
     options = parser.parse_args(arguments)
+    cpu = options.cpu_target
     llvm_ir = Path(options.file).read_text()
-    made = optimised(llvm_ir) if options.halfway else assembly_of(bitcode(llvm_ir))
-    Path(options.output).write_text(made)
+    made = optimised if options.halfway else _assembly_for
+    Path(options.output).write_text(made(llvm_ir, cpu))
     return 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from avial_lab.compiler.catalogue import KERNELS, OUTLINE
+from avial_lab.compiler.catalogue import EXACT_MATH, KERNELS, OUTLINE
 from avial_lab.core.toolchain import tool
 from avial_lab.machine.devices.cuda import DEFAULT_CHIP, chip_of
 
@@ -94,6 +94,28 @@ def _archs(text: str) -> dict[str, str]:
     return {name.strip('"'): arch for name, arch in re.findall(function, text)}
 
 
+def compile_each(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """PTX of the kernels of loops in `text`, each by its name, and why others have none."""
+    names = re.findall(r"^ *gpu\.module @(\S+)", text, re.MULTILINE)
+    assembled, error = _mlir_opt(exact_to_ptx(), text)
+    found = {} if error else _assembly(assembled)
+    failures: dict[str, str] = {}
+    for name in names if error else ():
+        alone, failures[name] = _compile_alone(name, text, exact_to_ptx())
+        found |= alone
+    return found, {name: why for name, why in failures.items() if name not in found}
+
+
+def exact_ptx_command() -> str:
+    """The line that compiles the kernels of loops; the PTX is in what it prints."""
+    return f"{_line(exact_to_ptx())} gpu.mlir"
+
+
+def exact_to_ptx() -> tuple[str, ...]:
+    """From kernels of loops to binaries."""
+    return (*EXACT_MATH.passes(), *to_ptx(bare=True))
+
+
 def compile_kernels(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """PTX by task from outlined kernels, and for every task without why there is none."""
     whys: dict[str, str] = {}
@@ -102,7 +124,8 @@ def compile_kernels(outlined: str, tasks: Sequence[str]) -> tuple[dict[str, str]
         # One kernel may be to blame: the others get theirs, one by one.
         kernels = {}
         for name in re.findall(r"^ *gpu\.module @(\S+)", outlined, re.MULTILINE):
-            alone, whys[name] = _compile_alone(name, outlined)
+            ways = to_ptx(bare=True), to_ptx(bare=False)
+            alone, whys[name] = _compile_alone(name, outlined, *ways)
             kernels.update(alone)
     else:
         kernels = _assembly(assembled)
@@ -124,8 +147,8 @@ def ptx_of(task: str, assembled: str) -> str:
     return "\n".join(text for kernel, text in kernels.items() if belongs(kernel, task))
 
 
-def _compile_alone(kernel: str, outlined: str) -> tuple[dict[str, str], str]:
-    """PTX of one kernel's module by itself, and why there is none."""
+def _compile_alone(kernel: str, outlined: str, *ways: Sequence[str]) -> tuple[dict[str, str], str]:
+    """PTX of one kernel's module by itself, in the first way that goes; and why there is none."""
     lines = outlined.splitlines()
     head = re.compile(rf"( *)gpu\.module @{re.escape(kernel)}\b")
     start, match = next((k, m) for k, line in enumerate(lines) if (m := head.match(line)))
@@ -134,8 +157,8 @@ def _compile_alone(kernel: str, outlined: str) -> tuple[dict[str, str], str]:
     opened = "module attributes {gpu.container_module} {"
     text = "\n".join([*aliases, opened, *lines[start : stop + 1], "}"])
     whys: list[str] = []
-    for bare in (True, False):
-        assembled, error = _mlir_opt(to_ptx(bare=bare), text)
+    for passes in ways:
+        assembled, error = _mlir_opt(passes, text)
         if not error:
             return _assembly(assembled), ""
         whys.append(error)
@@ -214,8 +237,8 @@ def _unescape(text: str) -> str:
 
 
 def belongs(kernel: str, task: str) -> bool:
-    """Whether that kernel was outlined from that task's function."""
-    return re.fullmatch(rf"{re.escape(task)}_kernel(_\d+)?", kernel) is not None
+    """Whether that kernel is the one of that name, or was outlined from that task's function."""
+    return kernel == task or re.fullmatch(rf"{re.escape(task)}_kernel(_\d+)?", kernel) is not None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from avial_lab.core.cache import Cache
 from avial_lab.core.errors import InternalError
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import tool
-from avial_lab.machine.cpu import has_slow_gathers
+from avial_lab.machine.cpu import NATIVE, has_slow_gathers
 
 EXPORTED = (
     "_mlir_ciface_main",
@@ -34,7 +34,6 @@ runtime is an object of its own.
 
 OPT = (
     "opt",
-    "-mcpu=native",
     "-passes=internalize,default<O3>",
     "-enable-load-in-loop-pre=false",
     f"-internalize-public-api-list={','.join(EXPORTED)}",
@@ -46,7 +45,6 @@ would remain, and vector code would have to put the others together by shuffles.
 LLC = (
     "llc",
     "-O3",
-    "-mcpu=native",
     "-relocation-model=pic",
     "-fp-contract=off",
     "-x86-cmov-converter=false",
@@ -111,17 +109,17 @@ def piped(command: Sequence[str], code: bytes) -> bytes:
     return done.stdout
 
 
-def opt_command(part: LlvmPart | None = None) -> tuple[str, ...]:
-    """OPT for this host. Our modules name no triple, and without one opt knows of no vector
+def opt_command(part: LlvmPart | None = None, cpu: str = NATIVE) -> tuple[str, ...]:
+    """OPT for this kind of CPU. Our modules name no triple, and without one opt knows of no vector
     registers.
     """
     *first, exported = OPT
     exported = ",".join([exported, *(part.shared if part is not None else ())])
-    return (*first, exported, f"-mtriple={host_triple()}", *_tuning())
+    return (*first, f"-mcpu={cpu}", exported, f"-mtriple={host_triple()}", *_tuning())
 
 
-def llc_command() -> tuple[str, ...]:
-    return (*LLC, *_tuning())
+def llc_command(cpu: str = NATIVE) -> tuple[str, ...]:
+    return (*LLC, f"-mcpu={cpu}", *_tuning())
 
 
 def _tuning() -> tuple[str, ...]:

@@ -42,6 +42,17 @@ and the box.
 LAUNCH = "avial.launch"
 """On a call that a device is to make: of each operand the number of the array, -1 for a number."""
 
+KERNEL = "avial.kernel"
+"""On a function: what one thread of a kernel does, with the threads of a block in x, y and z. Its
+last six arguments are the numbers of the block and of the thread in it.
+"""
+
+QUEUED = "avial.queued"
+"""On a call of a kernel's grid, whose last three operands are its blocks: the kernel's name."""
+
+LAUNCHER = "avial.launcher"
+"""On a function that a device runs: it only computes grids, and puts kernels into a queue."""
+
 ALONE = "avial.alone"
 """On a schedule: why one of several ranks runs all of it."""
 

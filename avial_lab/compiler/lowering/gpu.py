@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends.nvptx import Kernels, compile_kernels, ptx_command
-from avial_lab.compiler.catalogue import SELECT
+from avial_lab.compiler.backends.nvptx import (
+    Kernels,
+    compile_each,
+    compile_kernels,
+    exact_ptx_command,
+    ptx_command,
+)
+from avial_lab.compiler.catalogue import LAUNCHED, SELECT
+from avial_lab.compiler.ir.attributes import KERNEL
+from avial_lab.compiler.ir.operations import functions_in
 from avial_lab.compiler.lowering.run import run_passes
+from avial_lab.compiler.lowering.stages import our_line, text_of
 from avial_lab.compiler.passes.gpu.select_gpu_tasks import is_gpu_task
 
 
@@ -33,6 +44,41 @@ def gpu_stages(kernels: Kernels) -> Iterator[Stage]:
     title = "; ".join(["kernels, outlined", *kernels.remarks])
     yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)
     yield from _ptx_stages(kernels.ptx, kernels.failures, kernels.ptx_command)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The kernels of loops in a program: as modules of the gpu dialect, and compiled."""
+
+    text: str
+    ptx: Mapping[str, str]
+    failures: Mapping[str, str]
+    seconds: float
+
+
+def launches_kernels(module: ir.Operation) -> bool:
+    """Whether there are kernels of loops among its functions."""
+    return any(KERNEL in function.attributes for function in functions_in(module))
+
+
+def kernel_modules(host: ir.Operation) -> str:
+    """Of code for the CPU, the kernels in it."""
+    part = host.clone().operation
+    run_passes(part, LAUNCHED.passes())
+    return text_of(part)
+
+
+def compile_launched(text: str) -> Launched:
+    """PTX of such modules, by tools in processes of their own."""
+    started = time.perf_counter()
+    ptx, failures = compile_each(text)
+    return Launched(text, ptx, failures, time.perf_counter() - started)
+
+
+def launched_stages(launched: Launched) -> Iterator[Stage]:
+    line = our_line(LAUNCHED.passes(), "host.mlir", "gpu.mlir")
+    yield Stage("gpu", "kernels", "mlir", launched.text, line, launched.seconds)
+    yield from _ptx_stages(launched.ptx, launched.failures, exact_ptx_command())
 
 
 def kernel_stages(outlined: str, tasks: Sequence[str]) -> Iterator[Stage]:

@@ -12,7 +12,7 @@ compiled (tasks-to-mpi), for phases of loops the ownership runtime derives them 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from mlir import ir
 
@@ -35,8 +35,17 @@ from avial_lab.compiler.ir.operations import loops_in
 from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
 from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
-from avial_lab.compiler.lowering.gpu import gpu_stages, gpu_text, has_gpu_tasks
-from avial_lab.compiler.lowering.machine_code import machine_stages, to_tools
+from avial_lab.compiler.lowering.gpu import (
+    Launched,
+    compile_launched,
+    gpu_stages,
+    gpu_text,
+    has_gpu_tasks,
+    kernel_modules,
+    launched_stages,
+    launches_kernels,
+)
+from avial_lab.compiler.lowering.machine_code import Images, to_tools
 from avial_lab.compiler.lowering.pipelines import TO_HOST
 from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
 from avial_lab.compiler.lowering.stages import mlir_stage, object_stage, our_line, ptx_in
@@ -46,6 +55,7 @@ from avial_lab.compiler.passes.loops.contractions.block_contractions import Bloc
 from avial_lab.compiler.passes.placement.place_phases import PlacePhases
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.core.errors import PassError
+from avial_lab.machine.cpu import NATIVE
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.schedule import Schedule
@@ -219,10 +229,23 @@ def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | Non
         yield mlir_stage("loops", title, work, line, seconds), work
         host = host_stage(work, watch=watch)
         yield host, work
-        machine = yield from to_tools(work, host.text, watch)
+        launched, images = _launched(work, pool)
+        machine = yield from to_tools(work, host.text, watch, cpu=options.cpu_target, images=images)
         if kernels is not None:
             yield from ((stage, None) for stage in gpu_stages(kernels.result()))
+        if launched is not None:
+            yield from ((stage, None) for stage in launched_stages(launched.result()))
         yield object_stage(machine)
+
+
+def _launched(
+    work: ir.Operation, pool: ThreadPoolExecutor
+) -> tuple[Future[Launched] | None, Images | None]:
+    """The kernels of loops, which are compiled meanwhile, and what waits for their PTX."""
+    if not launches_kernels(work):
+        return None, None
+    launched = pool.submit(compile_launched, kernel_modules(work))
+    return launched, lambda: launched.result().ptx
 
 
 def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
@@ -245,11 +268,16 @@ def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
     return LOOPS.passes(given, without=options.without, sizes=options.sizes)
 
 
-def lower_loops(work: ir.Operation, *, watch: Watch | None = None) -> Stages:
+def lower_loops(work: ir.Operation, *, watch: Watch | None = None, cpu: str = NATIVE) -> Stages:
     """On from loops in their last order."""
     host = host_stage(work, watch=watch)
     yield host, work
-    yield from machine_stages(work, host.text, watch=watch)
+    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
+        launched, images = _launched(work, pool)
+        machine = yield from to_tools(work, host.text, watch, cpu=cpu, images=images)
+        if launched is not None:
+            yield from ((stage, None) for stage in launched_stages(launched.result()))
+        yield object_stage(machine)
 
 
 def host_stage(work: ir.Operation, *, watch: Watch | None = None) -> Stage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 
 from mlir import ir
 from mlir.dialects import llvm
@@ -18,28 +18,38 @@ from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Stages, Watch, check_lowered, run_passes
 from avial_lab.compiler.lowering.stages import mlir_opt_line, mlir_stage, object_stage, our_line
+from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.llvm.independent_to_llvm import MARKS
 from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
 from avial_lab.core.errors import PassError
 from avial_lab.core.underway import tell
+from avial_lab.machine.cpu import NATIVE
+
+Images = Callable[[], Mapping[str, str]]
+"""Waits for the PTX of kernels, by their names."""
 
 
 def to_tools(
-    work: ir.Operation, host_text: str, watch: Watch | None
+    work: ir.Operation,
+    host_text: str,
+    watch: Watch | None,
+    *,
+    cpu: str = NATIVE,
+    images: Images | None = None,
 ) -> Generator[tuple[Stage, ir.Operation | None], None, MachineCode]:
     """The stages down to what tools make machine code of; they do so while these are printed, and
     whoever asked for them looks at them.
     """
     started = time.perf_counter()
-    line = lower_to_llvm(work, host_text, watch=watch)
+    line = lower_to_llvm(work, host_text, watch=watch, images=images)
     check_lowered(work)
     seconds = time.perf_counter() - started
     llvm_ir = _translated(work)
-    with begun(llvm_ir.text) as underway:
+    with begun(llvm_ir.text, cpu) as underway:
         yield mlir_stage("llvm", "the LLVM dialect", work, line, seconds), work
         tell("machine code")
         yield llvm_ir, None
-        return compile_llvm_ir(llvm_ir.text, underway=underway)
+        return compile_llvm_ir(llvm_ir.text, underway=underway, cpu=cpu)
 
 
 def _translated(work: ir.Operation) -> Stage:
@@ -49,22 +59,32 @@ def _translated(work: ir.Operation) -> Stage:
     return Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started)
 
 
-def machine_stages(work: ir.Operation, host_text: str, *, watch: Watch | None = None) -> Stages:
+def machine_stages(
+    work: ir.Operation,
+    host_text: str,
+    *,
+    watch: Watch | None = None,
+    cpu: str = NATIVE,
+    images: Images | None = None,
+) -> Stages:
     """On from the host's part, whose text is `host_text`, to machine code."""
-    machine = yield from to_tools(work, host_text, watch)
+    machine = yield from to_tools(work, host_text, watch, cpu=cpu, images=images)
     yield object_stage(machine)
 
 
-def lower_llvm(work: ir.Operation) -> Stages:
+def lower_llvm(work: ir.Operation, *, cpu: str = NATIVE) -> Stages:
     """On from the LLVM dialect."""
     check_lowered(work)
     stage = _translated(work)
     yield stage, None
-    yield object_stage(compile_llvm_ir(stage.text))
+    yield object_stage(compile_llvm_ir(stage.text, cpu=cpu))
 
 
-def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None) -> str:
-    """Bring the host's module, whose text is `text`, into the LLVM dialect.
+def lower_to_llvm(
+    module: ir.Operation, text: str, *, watch: Watch | None = None, images: Images | None = None
+) -> str:
+    """Bring the host's module, whose text is `text`, into the LLVM dialect; `images` are those of
+    the kernels that it launches.
 
     Returns the line that does the same.
     """
@@ -77,7 +97,9 @@ def lower_to_llvm(module: ir.Operation, text: str, *, watch: Watch | None = None
         "independent-to-llvm": any(mark in text for mark in MARKS),
         "pool-allocations": "memref.alloc(" in text,
     }
-    ours = LLVM_FACTS.passes({name: {} if each else None for name, each in wanted.items()})
+    given: Given = {name: {} if each else None for name, each in wanted.items()}
+    embedded = None if images is None else {"images": images()}
+    ours = LLVM_FACTS.passes({**given, "embed-kernels": embedded})
     if not ours:
         return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
     run_passes(module, ours, watch=watch)

@@ -11,7 +11,7 @@ By folder:
 
     arithmetic/        how products, sums and elementary functions are rounded
     distribution/      what every rank runs: messages, or calls of the ownership runtime
-    gpu/               kernels of GPU tasks
+    gpu/               kernels: of GPU tasks, and of loops that devices run
     host/              what a CPU runs: calls of the C library, bytes, allocations
     llvm/              what LLVM is told: no aliases, offsets that do not wrap, memory that is
                        kept

@@ -6,7 +6,7 @@ Build -> Built. Errors carry places without their text where they come from MLIR
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -334,7 +334,13 @@ def build_split(
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
     binary, plan, schedule = planned(
-        done.code, graph, topology, done.phases, sync=question.options.sync, numbers=numbers
+        done.code,
+        graph,
+        topology,
+        done.phases,
+        sync=question.options.sync,
+        numbers=numbers,
+        ptx=ptx_in(done.stages),
     )
     watch.lap("plan")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
@@ -409,6 +415,7 @@ def planned(
     sync: Sync,
     edited: str = "",
     numbers: tuple[Number, ...] = (),
+    ptx: Mapping[str, str],
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
     binary, plan = planned_binary(
@@ -419,6 +426,7 @@ def planned(
         edited=edited,
         numbers=numbers,
         drivers=topology.drivers,
+        ptx=ptx,
     )
     schedule = schedule_phases(
         graph,
@@ -444,7 +452,9 @@ def with_code(
     if isinstance(manifest, KnownMessages):
         return replace(built, stages=stages, binary=binary_of(code, manifest, ptx=ptx_in(stages)))
     graph, topology = schedule.graph, schedule.topology
-    binary, plan, schedule = planned(code, graph, topology, phases, sync=schedule.sync)
+    binary, plan, schedule = planned(
+        code, graph, topology, phases, sync=schedule.sync, ptx=ptx_in(stages)
+    )
     stages = _with_messages(stages, plan, phases)
     return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.artifact.plan import Plan
@@ -21,6 +24,7 @@ def planned_binary(
     edited: str = "",
     numbers: tuple[Number, ...] = (),
     drivers: tuple[int, ...] = (),
+    ptx: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Binary, Plan]:
     """Machine code with the plan of its runs on that many ranks in the manifest; `drivers` drive
     the devices, where it launches anything there.
@@ -52,4 +56,4 @@ def planned_binary(
         numbers=numbers,
         drivers=drivers,
     )
-    return binary_of(code, manifest, ptx={}), plan
+    return binary_of(code, manifest, ptx=ptx), plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from mlir import ir
@@ -189,16 +189,24 @@ def _check_ptx(question: Resume) -> None:
 
 def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = None) -> Stages:
     """The stages after an edited one of MLIR, whose module is changed on the way."""
-    name = question.stage
+    name, cpu = question.stage, question.build.options.cpu_target
     if name == "llvm":
-        yield from machine_code.lower_llvm(module)
+        yield from machine_code.lower_llvm(module, cpu=cpu)
     elif name == "host":
-        yield from machine_code.machine_stages(module, question.text, watch=watch)
+        yield from machine_code.machine_stages(
+            module, question.text, watch=watch, cpu=cpu, images=_images_of(question.built)
+        )
     elif name == "loops":
-        yield from lower.lower_loops(module, watch=watch)
+        yield from lower.lower_loops(module, watch=watch, cpu=cpu)
     else:
         on = lower.lower_mpi if name == "mpi" else lower.lower_placed
         yield from on(module, question.build.options, watch=watch)
+
+
+def _images_of(built: Built) -> Callable[[], Mapping[str, str]] | None:
+    """Of its kernels, as they were compiled."""
+    ptx = ptx_in(built.stages)
+    return (lambda: ptx) if ptx else None
 
 
 def watched_stages(question: Resume, watch: Watch) -> Stages:
@@ -229,7 +237,8 @@ def _lowered_again(question: Resume) -> Built:
     phases = _names(question)
     if question.stage == "llvmir":
         _check_with(verify_command(), question)
-        made, code = finished(iter([lowering_stages.object_stage(compile_llvm_ir(question.text))]))
+        machine = compile_llvm_ir(question.text, cpu=question.build.options.cpu_target)
+        made, code = finished(iter([lowering_stages.object_stage(machine)]))
     else:
         module = read_stage(question)
         edited = facts.phases_in(module) if question.stage == "mpi" else ()

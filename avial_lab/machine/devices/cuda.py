@@ -12,6 +12,11 @@ from avial_lab.machine.devices.kind import Backend, DeviceKind, Look
 DEFAULT_CHIP = "sm_80"
 """What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
+OLDEST_CHIP = "sm_70"
+"""What kernels of loops are made for where nothing newer is asked for: a driver makes code of its
+own GPU of it.
+"""
+
 MOST_THREADS = 1024
 MOST_THREADS_OF = (1024, 1024, 64)
 """Of a block, and in each of its dimensions, on every GPU since 2010 (compute capability 2.0)."""

@@ -10,8 +10,8 @@ NumPy array -> Resident -> NumPy array; binary, Residents -> Trace, and the Resi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -19,18 +19,33 @@ from typing import Any
 import numpy as np
 
 from avial_lab.artifact.binary import Binary
+from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.core.buffers import Storage
+from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch.cluster import Cluster, LostArray, run_resident
 from avial_lab.runtime.launch.engines import EngineSet
-from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, TakePieces
+from avial_lab.runtime.rank import shards
+from avial_lab.runtime.rank.engine import (
+    NOTHING,
+    DropArrays,
+    KeepPieces,
+    ShardStep,
+    StepOperand,
+    TakePieces,
+)
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.parcels import as_bytes, pack, unpack
+from avial_lab.runtime.rank.shards import ShardFunction
 from avial_lab.trace import Trace
 
 _NUMBERS = count(1)
+_POLL_S = 0.05
+
+Wanted = Callable[[Sequence[int], int, int], Box]
+"""(shape of an array, rank, number of ranks) -> the box of it that the rank is to have."""
 
 
 @dataclass(eq=False)
@@ -58,6 +73,15 @@ class Resident:
         return brief(self, f"number {self.number}, {self.storage.nbytes} bytes")
 
 
+@dataclass(frozen=True)
+class StepDone:
+    """What library code made, and what the ranks sent each other for it."""
+
+    results: tuple[tuple[Resident, np.dtype], ...]
+    messages: int
+    nbytes: int
+
+
 @dataclass
 class Residence:
     """The arrays of one client on one cluster's engines."""
@@ -72,12 +96,12 @@ class Residence:
         weakref.finalize(made, self._dropped.append, number)
         return made
 
-    def put(self, array: np.ndarray, *, everywhere: bool = False) -> Resident:
+    def put(self, array: np.ndarray, *, whole_on_each: bool = False) -> Resident:
         """A copy of the array in blocks of its rows, as loops are divided; or whole on each."""
         made = self.new(array.shape, array.itemsize)
         ranks = self.cluster.topology.ranks
         whole = Box.whole(array.shape)
-        boxes = [whole if everywhere else _rows(array.shape, r, ranks) for r in range(ranks)]
+        boxes = [whole if whole_on_each else rows(array.shape, r, ranks) for r in range(ranks)]
         made.home, _ = self._ask(
             {
                 rank: (
@@ -110,7 +134,12 @@ class Residence:
     def run(
         self, binary: Binary, arrays: Mapping[str, Resident], options: Options | None = None
     ) -> Trace:
-        """Run the binary on the arrays of its storages, in place; they then know who holds what."""
+        """Run the binary on the arrays of its storages, in place; they then know who holds what.
+        One whose messages are known already finds the arrays where it expects them.
+        """
+        known = isinstance(binary.manifest, KnownMessages)
+        if known:
+            self._bring(arrays, binary.manifest.inputs)
         given = [
             Piece(piece.rank, storage, piece.box)
             for storage, resident in arrays.items()
@@ -120,13 +149,67 @@ class Residence:
         numbers = {storage: resident.number for storage, resident in arrays.items()}
         trace, held = run_resident(binary, numbers, given, self.cluster, home=home, options=options)
         for storage, resident in arrays.items():
-            resident.pieces = tuple(
+            pieces = tuple(
                 Piece(piece.rank, resident.storage.name, piece.box)
                 for piece in held
                 if piece.storage == storage
             )
+            if pieces or not known:
+                resident.pieces = pieces
             resident.home = home
         return trace
+
+    def _bring(self, arrays: Mapping[str, Resident], pieces: Sequence[Piece]) -> None:
+        """These pieces to the ranks that they are for, beside what those hold."""
+        hulls: dict[str, dict[int, Box]] = {name: {} for name in arrays}
+        for piece in pieces:
+            if piece.storage in arrays:
+                hull = hulls[piece.storage].get(piece.rank, piece.box)
+                hulls[piece.storage][piece.rank] = hull.hull(piece.box)
+        operands = [
+            (resident, np.dtype((np.void, resident.storage.itemsize)), _as_told(hulls[name]))
+            for name, resident in arrays.items()
+            if resident.pieces
+        ]
+        self.step(shards.nothing, operands, {}, 0)
+
+    def step(
+        self,
+        function: ShardFunction,
+        operands: Sequence[tuple[Resident, np.dtype, Wanted]],
+        parameters: Mapping[str, Any],
+        results: int,
+    ) -> StepDone:
+        """Library code on arrays, once each rank has of them what it wants; raises what it
+        raises, on all ranks alike.
+        """
+        ranks = self.cluster.topology.ranks
+        numbers = tuple(next(_NUMBERS) for _ in range(results))
+        plans = [_plan(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands]
+        calls = {
+            rank: (ShardStep(function, ranks, tuple(p[rank] for p in plans), parameters, numbers),)
+            for rank in range(ranks)
+        }
+        home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+        failure = next((a.failure for a in answers.values() if a.failure is not None), None)
+        if failure is not None:
+            self._dropped.extend(numbers)
+            raise failure
+        made: list[tuple[Resident, np.dtype]] = []
+        for k, number in enumerate(numbers):
+            shape, dtype, _ = answers[0].results[k]
+            resident = new_resident(shape, dtype.itemsize, number)
+            weakref.finalize(resident, self._dropped.append, number)
+            boxes = [(rank, answers[rank].results[k][2]) for rank in range(ranks)]
+            name = resident.storage.name
+            resident.pieces = tuple(Piece(rank, name, box) for rank, box in boxes if not box.empty)
+            resident.home = home
+            made.append((resident, dtype))
+        return StepDone(
+            tuple(made),
+            sum(answer.messages for answer in answers.values()),
+            sum(answer.nbytes for answer in answers.values()),
+        )
 
     def sweep(self) -> None:
         """Free on the engines what was forgotten here."""
@@ -148,6 +231,7 @@ class Residence:
             asked: dict[int, Future[Any]] = {}
             if not lost:
                 asked = {rank: engines.submit(rank, *call) for rank, call in calls.items()}
+            _wait(engines, set(asked.values()))
             answers = {rank: future.result() for rank, future in asked.items()}
             if asked:
                 engines.forget(list(asked.values()))
@@ -156,22 +240,92 @@ class Residence:
         return engines, answers
 
 
-def new_resident(shape: Sequence[int], itemsize: int) -> Resident:
+def _plan(resident: Resident, dtype: np.dtype, wanted: Wanted, ranks: int) -> list[StepOperand]:
+    """By rank: the box that it is to have, what it lacks of it, and what it sends to others; each
+    element that is lacking comes from the first that holds it.
+    """
+    storage = resident.storage
+    boxes = [wanted(storage.shape, rank, ranks) for rank in range(ranks)]
+    sends: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
+    receives: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
+    holders = [(rank, box) for rank, boxes in _once(resident.pieces).items() for box in boxes]
+    for rank, box in enumerate(boxes):
+        held = [piece.box for piece in resident.pieces if piece.rank == rank]
+        for holder, part in holders:
+            common = part.intersection(box)
+            if holder == rank or common is None or any(each.contains(common) for each in held):
+                continue
+            sends[holder].append((rank, common))
+            receives[rank].append((holder, common))
+    return [
+        StepOperand(resident.number, storage, dtype, boxes[r], tuple(sends[r]), tuple(receives[r]))
+        for r in range(ranks)
+    ]
+
+
+def new_resident(shape: Sequence[int], itemsize: int, number: int | None = None) -> Resident:
     """An array of a number that no other has."""
-    number = next(_NUMBERS)
+    number = next(_NUMBERS) if number is None else number
     name = f"resident{number}"
     return Resident(number, Storage(name, tuple(shape), itemsize, (name,)))
 
 
-def _rows(shape: Sequence[int], rank: int, ranks: int) -> Box:
+def rows(shape: Sequence[int], rank: int, ranks: int) -> Box:
     """The rank's block of rows: from rank * n // ranks, as loops are divided. An array without
     dimensions is rank 0's.
     """
-    whole = Box.whole(shape)
-    if not shape:
-        return whole if rank == 0 else Box((0,), (0,))
-    low, high = (shape[0] * r // ranks for r in (rank, rank + 1))
-    return Box((low, *whole.start[1:]), (high, *whole.stop[1:]))
+    if not shape and rank:
+        return NOTHING
+    return blocks(0)(shape, rank, ranks)
+
+
+def blocks(dim: int) -> Wanted:
+    """The rank's block along that dimension; all of an array that has none."""
+
+    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
+        if not shape:
+            return Box.whole(shape)
+        low, high = (shape[dim] * r // ranks for r in (rank, rank + 1))
+        start, stop = [0] * len(shape), list(shape)
+        start[dim], stop[dim] = low, high
+        return Box(tuple(start), tuple(stop))
+
+    return box
+
+
+def everywhere(shape: Sequence[int], rank: int, ranks: int) -> Box:
+    """All of it."""
+    del rank, ranks
+    return Box.whole(shape)
+
+
+def on_one(shape: Sequence[int], rank: int, ranks: int) -> Box:
+    """All of it for rank 0, and nothing for the others."""
+    return Box.whole(shape if rank == 0 else (0,) * len(shape))
+
+
+def _as_told(boxes: Mapping[int, Box]) -> Wanted:
+    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
+        del ranks
+        return boxes.get(rank, Box.whole((0,) * len(shape)))
+
+    return box
+
+
+def _wait(engines: EngineSet, pending: set[Future[Any]]) -> None:
+    """Until all have answered, or one never will: then the others may wait for it."""
+    while pending:
+        done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
+        failed = next((future for future in done if future.exception() is not None), None)
+        if failed is not None:
+            failed.result()
+        lost = engines.lost() if pending else []
+        if lost:
+            cause = engines.death(lost[0])
+            raise ClusterError(
+                f"rank {lost[0]} died" + (f" of {cause}" if cause else ""),
+                hint="the next run starts new engines",
+            )
 
 
 def _once(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:

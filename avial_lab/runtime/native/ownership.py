@@ -179,13 +179,29 @@ class Ownership:
         return tuple(pieces)
 
     def held(self, ranks: int) -> tuple[Piece, ...]:
-        """The same as pieces, one for each rank that holds it; without temporaries."""
-        return tuple(
-            Piece(rank, owned.storage, owned.box)
-            for owned in self.directory(ranks)
-            if owned.storage not in self.temporary
-            for rank in sorted(owned.holders)
-        )
+        """Who holds what now, a piece for each rank; without temporaries. What nobody has written
+        is with those it was given to, and those that have read it since.
+        """
+        given: dict[tuple[str, Box], set[int]] = {}
+        for piece in self.inputs():
+            given.setdefault((piece.storage, piece.box), set()).add(piece.rank)
+        found: list[Piece] = []
+        for owned in self.directory(ranks):
+            if owned.storage in self.temporary:
+                continue
+            parts = [(owned.box, owned.holders)]
+            if owned.writer < 0 and len(owned.holders) < ranks:
+                parts = [
+                    (common, owned.holders | holders)
+                    for (storage, box), holders in given.items()
+                    if storage == owned.storage and (common := owned.box.intersection(box))
+                ]
+            found += [
+                Piece(rank, owned.storage, box)
+                for box, holders in parts
+                for rank in sorted(holders)
+            ]
+        return tuple(found)
 
     def footprints(self, ranks: int) -> Iterator[Footprint]:
         """Of a plan alone."""

@@ -16,6 +16,9 @@ from avial_lab.planning.schedule import ALL_TASKS
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.trace import Copy
 
+DRIVERS = {"apart": 0, "null": 1, "cuda": 2}
+"""`enum DriverCode` of `devices/places.h`."""
+
 
 @dataclass(frozen=True)
 class Places:
@@ -27,10 +30,17 @@ class Places:
     drivers: tuple[int, ...]
 
     def begin(
-        self, storages: Sequence[Storage], addresses: Sequence[int], *, seed: int, ran: int
+        self,
+        storages: Sequence[Storage],
+        addresses: Sequence[int],
+        *,
+        driver: str,
+        seed: int,
+        ran: int,
     ) -> None:
         """Opens the devices for arrays at these addresses. ran: where the times of launches go."""
-        self.program.set_globals({"avial_driver": 0, "avial_seed": seed, "avial_ran": ran})
+        code = DRIVERS[driver]
+        self.program.set_globals({"avial_driver": code, "avial_seed": seed, "avial_ran": ran})
         library = self.program.library
         library.avial_places(
             ctypes.c_int64(self.ranks),

@@ -54,6 +54,7 @@ from avial_lab.runtime.rank.parcels import (
 from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
+from avial_lab.runtime.rank.shards import Counted, Shard, ShardFunction, called
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
@@ -236,6 +237,82 @@ class TakePieces:
         return tuple(pack([as_bytes(elements[box.slices]) for box in self.boxes]))
 
 
+NOTHING = Box((0,), (0,))
+"""Of an array without dimensions, whose only box has an element."""
+
+
+@dataclass(frozen=True)
+class StepOperand:
+    """An array that stays here, for library code: this rank's `box` of it, and what has to come
+    for that from other ranks, or go to them.
+    """
+
+    number: int
+    storage: Storage
+    dtype: np.dtype
+    box: Box
+    sends: tuple[tuple[int, Box], ...] = ()
+    receives: tuple[tuple[int, Box], ...] = ()
+
+
+@dataclass(frozen=True)
+class StepAnswer:
+    """Of each result of library code: the array's shape and type, and this rank's box of it; what
+    this rank sent.
+    """
+
+    results: tuple[tuple[tuple[int, ...], np.dtype, Box], ...] = ()
+    messages: int = 0
+    nbytes: int = 0
+    failure: Exception | None = None
+
+
+@dataclass(frozen=True)
+class ShardStep:
+    """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
+    here, too.
+    """
+
+    function: ShardFunction
+    ranks: int
+    operands: tuple[StepOperand, ...]
+    parameters: Mapping[str, Any]
+    numbers: tuple[int, ...]
+
+    def __call__(self, *_: np.ndarray) -> StepAnswer:
+        from avial_lab.runtime.rank import world
+
+        comm = world.communicator(self.ranks).comm
+        peers = Counted(comm)
+        shards: list[Shard] = []
+        for operand in self.operands:
+            memory = _here.residents.memory(operand.number, operand.storage.nbytes)
+            elements = _elements(memory, operand.storage)
+            world.exchange(comm, elements, operand.sends, operand.receives)
+            peers.messages += len(operand.sends)
+            peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
+            part = elements[operand.box.slices].view(operand.dtype).reshape(operand.box.shape)
+            shards.append(Shard(operand.storage.shape, operand.box.start, part))
+        try:
+            results = called(self.function, shards, peers, self.parameters)
+        except Exception as error:  # the boundary of the engine: it travels as data
+            return StepAnswer(failure=error)
+        told: list[tuple[tuple[int, ...], np.dtype, Box]] = []
+        for number, result in zip(self.numbers, results, strict=True):
+            storage = Storage("", result.shape, result.part.itemsize, ())
+            memory = _here.residents.memory(number, storage.nbytes)
+            box = NOTHING
+            if result.part.ndim == len(result.shape):
+                ends = zip(result.start, result.part.shape, strict=True)
+                box = Box(result.start, tuple(a + n for a, n in ends))
+            if result.part.size:
+                elements = _elements(memory, storage)
+                part = np.ascontiguousarray(result.part).view(elements.dtype)
+                elements[box.slices] = part.reshape(box.shape)
+            told.append((result.shape, result.part.dtype, box))
+        return StepAnswer(tuple(told), peers.messages, peers.nbytes)
+
+
 @dataclass(frozen=True)
 class DropArrays:
     """Arrays that nobody asks for any more."""
@@ -297,7 +374,8 @@ def run(
         if resident is not None:
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
-        seat = Seat(program, rank, memory, journal, recorder, room, options.device_seed)
+        devices = options.device_seed, options.driver
+        seat = Seat(program, rank, memory, journal, recorder, room, *devices)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
             session.set_up()

@@ -16,12 +16,11 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
-from avial_lab.core.errors import InternalError
 from avial_lab.core.runtime_constants import ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
-from avial_lab.runtime.native.places import Places
+from avial_lab.runtime.native.places import DRIVERS, Places
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure
@@ -31,7 +30,7 @@ from avial_lab.trace import Copy, Move
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events. device_seed: of emulated devices (`job.Options`).
+    room: memory for so many events. device_seed, driver: of devices (`job.Options`).
     """
 
     program: LoadedProgram
@@ -41,6 +40,7 @@ class Seat:
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
     device_seed: int = 0
+    driver: str = "apart"
 
 
 class Session(Protocol):
@@ -102,7 +102,11 @@ class StepSession:
             addresses = [data.ctypes.data for data in self.seat.memory.values()]
             ran = address(self._rows[self._stamps :]) if traced else 0
             self._places.begin(
-                self.manifest.storages, addresses, seed=self.seat.device_seed, ran=ran
+                self.manifest.storages,
+                addresses,
+                driver=self.seat.driver,
+                seed=self.seat.device_seed,
+                ran=ran,
             )
 
     def run(self) -> None:
@@ -120,7 +124,7 @@ class StepSession:
         return self.manifest.results
 
     def held(self) -> tuple[Piece, ...]:
-        raise InternalError("the messages of this program are those for the caller's arrays")
+        return self.manifest.results
 
     def times(self) -> Times:
         return self.seat.recorder.times(self._rows)
@@ -161,7 +165,8 @@ class OwnedSession:
             }
         )
         if self.manifest.drivers:
-            seat.program.set_globals({"avial_driver": 0, "avial_seed": seat.device_seed})
+            code = DRIVERS[seat.driver]
+            seat.program.set_globals({"avial_driver": code, "avial_seed": seat.device_seed})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         self._ownership.give(self.manifest.inputs)

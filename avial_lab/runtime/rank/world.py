@@ -10,7 +10,7 @@ import ctypes
 import platform
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,10 +20,13 @@ import numpy as np
 from mpi4py import MPI
 
 from avial_lab.core.errors import ClusterError
+from avial_lab.core.regions import Box
 from avial_lab.runtime.rank.clock import Reading
 from avial_lab.runtime.rank.threads import Masks, cores
 
 _STATUS_BYTES = 256
+_MOST_BYTES = 1 << 30
+"""Of a message: MPI counts in ints."""
 _ROUNDS = 32
 _RESOLUTION_NS = max(1.0, time.get_clock_info("monotonic").resolution * 1e9)
 
@@ -66,6 +69,32 @@ def neighbours(ranks: int) -> tuple[Masks, int]:
     place = here.rank
     here.Free()
     return masks, place
+
+
+def exchange(
+    comm: MPI.Intracomm,
+    elements: np.ndarray,
+    sends: Sequence[tuple[int, Box]],
+    receives: Sequence[tuple[int, Box]],
+) -> None:
+    """Boxes of an array to other ranks and from them, into their places. Both sides name the boxes
+    between two ranks in the same order; messages of more than 2 GiB are several.
+    """
+    taken = [np.empty(box.shape, elements.dtype) for _, box in receives]
+    given = [np.ascontiguousarray(elements[box.slices]) for _, box in sends]
+    waiting: list[MPI.Request] = []
+    for (rank, _), part in zip(receives, taken, strict=True):
+        waiting += [comm.Irecv([each, MPI.BYTE], rank) for each in _messages(part)]
+    for (rank, _), part in zip(sends, given, strict=True):
+        waiting += [comm.Isend([each, MPI.BYTE], rank) for each in _messages(part)]
+    MPI.Request.Waitall(waiting)
+    for (_, box), part in zip(receives, taken, strict=True):
+        elements[box.slices] = part
+
+
+def _messages(part: np.ndarray) -> list[np.ndarray]:
+    flat = part.reshape(-1).view(np.uint8)
+    return [flat[low : low + _MOST_BYTES] for low in range(0, flat.nbytes, _MOST_BYTES)]
 
 
 @cache

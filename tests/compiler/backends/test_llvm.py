@@ -17,13 +17,15 @@ import pytest
 from mlir import ir
 
 from avial_lab.artifact import binary
+from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends import host_target, llvm, tools
+from avial_lab.compiler.backends import llvm
 from avial_lab.compiler.backends.llvm import compile_llvm_ir
 from avial_lab.compiler.backends.tools import EXPORTED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.core.cache import Cache
 from avial_lab.core.toolchain import tool
+from avial_lab.machine.cpu import instruction_sets_of
 from tests.compiler.backends import deck
 
 SUFFIX = {"mlir": "mlir", "llvm": "ll", "asm": "s", "ptx": "ptx"}
@@ -205,6 +207,24 @@ def test_the_cache_is_used_and_a_damaged_entry_rebuilt(
     assert compile_llvm_ir(text, store=store) == first
 
 
+def test_code_for_other_cpus_has_their_instructions_alone(tmp_path: Path) -> None:
+    """A sum of eight is one instruction of 256 bits, or two of 128; each kind has its own."""
+    text = """
+define void @_mlir_ciface_main(ptr %x, ptr %y) {
+  %a = load <8 x float>, ptr %x
+  %b = load <8 x float>, ptr %y
+  %c = fadd <8 x float> %a, %b
+  store <8 x float> %c, ptr %y
+  ret void
+}"""
+    store = Cache(tmp_path / "cache")
+    wide, narrow = (compile_llvm_ir(text, store=store, cpu=cpu) for cpu in ("x86-64-v3", "x86-64"))
+    assert "ymm" in wide.assembly
+    assert "ymm" not in narrow.assembly
+    made = llvm.binary_of(wide, KnownMessages.of(deck.schedule(ranks=1)), ptx={})
+    assert set(made.manifest.instruction_sets) == instruction_sets_of("x86-64-v3")
+
+
 def test_another_text_is_another_key() -> None:
     _, one = deck.build(deck.module(), deck.schedule(ranks=1))
     _, three = deck.build(deck.module(), deck.schedule())
@@ -213,16 +233,10 @@ def test_another_text_is_another_key() -> None:
     assert one.key != three.key
 
 
-def test_bfloat16_on_a_cpu_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_bfloat16_on_a_cpu_without_it(tmp_path: Path) -> None:
     """libgcc knows this rounding since version 13 only; the values are ml_dtypes'."""
     import ml_dtypes
 
-    cpu = tuple(part.replace("native", "x86-64") for part in tools.OPT)
-    monkeypatch.setattr(tools, "OPT", cpu)
-    for patched in (host_target, tools):
-        monkeypatch.setattr(
-            patched, "LLC", tuple(part.replace("native", "x86-64") for part in tools.LLC)
-        )
     code = compile_llvm_ir(
         """
 define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
@@ -235,6 +249,7 @@ define void @_mlir_ciface_main(ptr %x, ptr %single, ptr %double) {
   ret void
 }""",
         store=Cache(tmp_path / "cache"),
+        cpu="x86-64",
     )
     path = tmp_path / "bfloat.so"
     path.write_bytes(code.shared_object)

@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, func, llvm
 
+from avial_lab.compiler.codegen.kernel_arguments import plain_words
 from avial_lab.compiler.codegen.runtime_calls import call_of
-from avial_lab.compiler.ir.attributes import LAUNCH, PLACES, SHARED
+from avial_lab.compiler.ir.attributes import (
+    KERNEL,
+    LAUNCH,
+    LAUNCHER,
+    PLACES,
+    QUEUED,
+    SHARED,
+)
 from avial_lab.compiler.ir.dialects.avial import CAST
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
@@ -34,6 +42,16 @@ class LaunchOnDevices:
     after:   func.func private @S1.launch(%data: !llvm.ptr) { %A = … load %data …  call @S1(…) }
              %there = llvm.call @avial_there(%zero, %here)    where %A is on the device
              llvm.store …, %room    llvm.call @avial_launch(@S1.launch, %room, %bytes)
+
+    One of a launcher stays a call, with the arrays where they are on the device; the call of a
+    kernel's grid in it becomes the launch, with what the device needs to find the kernel.
+
+    before:  call @S1_kernel.grid(%A, %lo, %x, %y, %z) {avial.queued = "S1_kernel"}
+    after:   llvm.call @avial_launch_kernel(@S1_kernel.grid.launch, %room, %bytes, %sizes,
+                                            @S1_kernel.image, @S1_kernel.name, @offsets, %arguments)
+
+    %sizes are the blocks, the threads of one, and the bytes they share; the k-th argument of the
+    kernel, a pointer or a number, is offsets[k] bytes into %room. The image is filled in later.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -44,9 +62,19 @@ class LaunchOnDevices:
             _declare(module, _RUNTIME)
             if any(PLACES in call.attributes for call in calls):
                 _declare(module, _STEPS)
+            launchers = {
+                text_attribute(each, "sym_name")
+                for each in functions_in(module)
+                if LAUNCHER in each.attributes
+            }
             functions: dict[str, str] = {}
             for call in calls:
-                _launch(module, call, functions)
+                if ir.FlatSymbolRefAttr(call.attributes["callee"]).value in launchers:
+                    _call_launcher(call)
+                else:
+                    _launch(module, call, functions)
+            for call in [op for op in operations_in(module) if QUEUED in op.attributes]:
+                _queue(module, call, functions)
 
     def __str__(self) -> str:
         return "launch-on-devices"
@@ -55,6 +83,8 @@ class LaunchOnDevices:
 _RUNTIME = """
 llvm.func @avial_there(i64, !llvm.ptr) -> !llvm.ptr
 llvm.func @avial_launch(!llvm.ptr, !llvm.ptr, i64)
+llvm.func @avial_launch_kernel(
+  !llvm.ptr, !llvm.ptr, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
 """
 
 _STEPS = """
@@ -100,6 +130,86 @@ def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str])
     if STEP in call.attributes:
         launched.attributes[STEP] = call.attributes[STEP]
     call.erase()
+
+
+def _call_launcher(call: ir.Operation) -> None:
+    """With the arrays where they are on the device."""
+    numbers = list(ir.DenseI64ArrayAttr(call.attributes[LAUNCH]))
+    with ir.InsertionPoint(call), call.location:
+        for k, (operand, number) in enumerate(zip(call.operands, numbers, strict=True)):
+            if number >= 0:
+                there = _moved(_as_carried(operand, _carried(operand.type, call)), number)
+                call.operands[k] = ir.Operation.create(CAST, [operand.type], [there]).result
+    del call.attributes[LAUNCH]
+
+
+_DIMENSIONS = 3
+
+
+def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) -> None:
+    name = text_attribute(call, QUEUED)
+    symbol = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    kinds = [_carried(operand.type, call) for operand in call.operands]
+    offsets = _offsets(kinds)
+    if symbol not in functions:
+        functions[symbol] = _write_launched(module, call, symbol, kinds, offsets)
+        _describe(module, call, name, offsets)
+    i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
+    kernel = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == name)
+    threads = list(ir.DenseI64ArrayAttr(kernel.attributes[KERNEL]))
+    with ir.InsertionPoint(call), call.location:
+        room = _room(_entry_of(call), offsets[-1])
+        sizes = _room(_entry_of(call), _WORD * (2 * _DIMENSIONS + 1))
+        for operand, kind, offset in zip(call.operands, kinds, offsets, strict=False):
+            llvm.store(_as_carried(operand, kind), _slot(room, offset))
+        blocks = [arith.index_cast(i64, each) for each in list(call.operands)[-_DIMENSIONS:]]
+        fixed = [llvm.mlir_constant(ir.IntegerAttr.get(i64, each)) for each in (*threads, 0)]
+        for k, word in enumerate((*blocks, *fixed)):
+            llvm.store(word, _slot(sizes, _WORD * k))
+        signature = ir.FunctionType.get([pointer], [])
+        function = func.ConstantOp(signature, functions[symbol]).result
+        address = ir.Operation.create(CAST, [pointer], [function]).result
+        known = [_address_of(f"{name}.{part}") for part in ("image", "name", "offsets")]
+        size, count = (
+            llvm.mlir_constant(ir.IntegerAttr.get(i64, number))
+            for number in (offsets[-1], len(_places(call, offsets)))
+        )
+        call_of("avial_launch_kernel", [address, room, size, sizes, *known, count])
+    call.erase()
+
+
+def _places(call: ir.Operation, offsets: Sequence[int]) -> list[int]:
+    """Where the arguments of the kernel are, in bytes."""
+    given = list(zip(call.operands, offsets, strict=False))[:-_DIMENSIONS]
+    return [at + _WORD * word for operand, at in given for word in plain_words(operand.type)]
+
+
+def _describe(module: ir.Operation, call: ir.Operation, name: str, offsets: Sequence[int]) -> None:
+    """What a device is told of the kernel, as constants."""
+    places = _places(call, offsets)
+    texts = f'"{name}\\00"', len(name) + 1
+    words = ", ".join(map(str, places))
+    declared = ir.Module.parse(
+        f"""
+        llvm.mlir.global private unnamed_addr constant @{name}.name({texts[0]})
+          : !llvm.array<{texts[1]} x i8>
+        llvm.mlir.global private unnamed_addr constant @{name}.image("\\00") : !llvm.array<1 x i8>
+        llvm.mlir.global private unnamed_addr constant @{name}.offsets(
+          dense<[{words}]> : tensor<{len(places)}xi64>) : !llvm.array<{len(places)} x i64>
+        """,
+        module.context,
+    )
+    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    for op in list(declared.body.operations):
+        op.operation.clone(ip=start)
+
+
+def _address_of(symbol: str) -> ir.Value:
+    return ir.Operation.create(
+        "llvm.mlir.addressof",
+        [llvm.PointerType.get()],
+        attributes={"global_name": ir.FlatSymbolRefAttr.get(symbol)},
+    ).result
 
 
 def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:

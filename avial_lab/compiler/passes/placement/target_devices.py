@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from avial_lab.compiler.codegen.loops.kernel_bodies import why_no_kernel
 from avial_lab.compiler.ir.attributes import PHASES
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import reduced_arrays
@@ -74,7 +75,7 @@ def _stays(op: ir.Operation) -> str:
         return "it is not divided"
     if reduced_arrays(op):
         return "what it accumulates is kept in the memory of the ranks"
-    return ""
+    return why_no_kernel(op)
 
 
 def _say(op: ir.Operation, line: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from mlir import ir, passmanager
 from mlir.dialects import llvm
 
+from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Inside, Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.analysis.costs.operation_counts import operation_counts
 from avial_lab.compiler.backends.llvm import assembly_of, bitcode, optimised, optimised_command
@@ -29,6 +30,7 @@ from avial_lab.compiler.worker.inspect.kernels import kernels_inside
 from avial_lab.compiler.worker.inspect.origins import LocatedText
 from avial_lab.compiler.worker.inspect.pass_log import PassLog, dumped_steps, step_between
 from avial_lab.compiler.worker.inspect.symbols import counts_of, parts_of
+from avial_lab.machine.cpu import NATIVE
 
 _SCOPE = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
 
@@ -50,10 +52,13 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
             found.append(_stage(stage, llvm_origins(stage.text, marked.llvm_ir, marked.table)))
             llvm_ir = stage.text
         elif stage.name == "object":
-            found.append(_of_object(stage, llvm_ir, marked))
+            cpu = module.cpu if isinstance(module, MachineCode) else NATIVE
+            found.append(_of_object(stage, llvm_ir, marked, cpu))
         else:
             kernels[stage.name] = stage
-    if kernels:
+    if kernels and not before_kernels:  # of loops, made of what the CPU would run
+        found += [_stage(stage, None) for stage in kernels.values()]
+    elif kernels:
         found += kernels_inside(selected, before_kernels, kernels, cell)
     return Inside(tuple(found))
 
@@ -149,15 +154,15 @@ NEAREST = ("-use-unknown-locations=Disable",)
 """What llc adds of its own, a spill or a shuffle, has the line of the instruction before it."""
 
 
-def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
+def _of_object(stage: Stage, llvm_ir: str, marked: _Marked, cpu: str) -> StageInside:
     """opt and llc are its passes: what the shown text was made by, with the time each takes."""
     with ThreadPoolExecutor(2, thread_name_prefix="tools") as pool:
-        debug = pool.submit(lambda: assembly_of(bitcode(marked.llvm_ir), *NEAREST))
-        to_read = pool.submit(optimised, llvm_ir)
+        debug = pool.submit(lambda: assembly_of(bitcode(marked.llvm_ir, cpu), *NEAREST, cpu=cpu))
+        to_read = pool.submit(optimised, llvm_ir, cpu)
         started = time.perf_counter()
-        code = bitcode(llvm_ir)
+        code = bitcode(llvm_ir, cpu)
         halfway = time.perf_counter()
-        assembly_of(code)
+        assembly_of(code, cpu=cpu)
         text = to_read.result()
         if len(code) == 1:  # which the command has opt read from the file, and several from a pipe
             text = text.replace("<stdin>", "llvmir.ll", 1)
@@ -168,8 +173,9 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked) -> StageInside:
         origins = assembly_origins(stage.text, debug.result(), marked.table)
     opt, llc = dumped_steps(dumps, llvm_ir)
     # llc gets bitcode, not the text: only both together make the stage.
+    command = optimised_command("llvmir.ll", "object.ll", parts=len(code), cpu=cpu)
     steps = (
-        replace(opt, command=optimised_command("llvmir.ll", "object.ll", parts=len(code))),
+        replace(opt, command=command),
         replace(llc, command=stage.command),
     )
     return _stage(stage, origins, passes=steps, facts={"machine": host_triple()})

@@ -60,6 +60,8 @@ typedef struct {
     CALL(cuMemGetInfo_v2, (size_t *available, size_t *total))                                   \
     CALL(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                  \
     CALL(cuMemFree_v2, (CUdeviceptr address))                                                   \
+    CALL(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                    \
+    CALL(cuMemHostUnregister, (void *memory))                                                   \
     CALL(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
     CALL(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))     \
     CALL(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))      \

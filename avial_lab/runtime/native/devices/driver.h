@@ -57,6 +57,7 @@ typedef struct {
     char name[128];
 } Limits;
 
+/* `native/driver_table.py` has the same. */
 typedef struct {
     const char *name;
     int64_t (*count)(void);        /* how many devices there are; -1 where that is not known */
@@ -74,6 +75,10 @@ typedef struct {
     bool (*synchronise)(void *device, Event_ event); /* the host waits for it */
     bool (*finish)(void *device);                    /* … for all that was put into any queue */
     const char *(*why)(void);
+    /* Memory of the host that is copied from and to: faster where it stays in its pages. NULL, or
+     * false, where a driver does without. */
+    bool (*pin)(void *device, void *memory, int64_t bytes);
+    void (*unpin)(void *device, void *memory);
 } Driver;
 
 extern const Driver apart_driver, null_driver, cuda_driver;

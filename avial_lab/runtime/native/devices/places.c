@@ -14,8 +14,16 @@ typedef struct {
     bool touched, writes; /* by the next launch */
 } Lying;
 
+/* A kernel that a device has found in an image, both by their addresses. */
+typedef struct {
+    const char *image, *name;
+    void *kernel;
+} Found;
+
 typedef struct {
     void *device;  /* NULL of another rank's */
+    Found *found;
+    int64_t kernels;
     Lying *arrays; /* `room` of them */
     Event_ reads, fills; /* the last copy that reads, or writes, the host's memory */
 } Place;
@@ -23,7 +31,10 @@ typedef struct {
 typedef struct {
     int64_t dims, extents[MAX_DIMS], itemsize;
     char *host;
+    bool pinned;
 } Shape;
+
+enum { LEAST_PINNED = 1 << 20 }; /* bytes; it takes some 40 us for each of them */
 
 int64_t avial_driver, avial_seed;
 
@@ -65,11 +76,21 @@ static Place *place_of(int64_t place)
     return k >= 0 && k < here.devices && here.places[k].device ? &here.places[k] : NULL;
 }
 
+/* A device of this rank. */
+static void *own_device(void)
+{
+    for (int64_t k = 0; k < here.devices; k++)
+        if (here.places[k].device) return here.places[k].device;
+    return NULL;
+}
+
 static void give_back(void)
 {
+    for (int64_t k = 0; k < here.arrays; k++)
+        if (here.shapes[k].pinned) here.driver->unpin(own_device(), here.shapes[k].host);
     for (int64_t k = 0; k < here.devices; k++) {
         if (here.places[k].device) here.driver->close(here.places[k].device);
-        free(here.places[k].arrays);
+        free(here.places[k].arrays), free(here.places[k].found);
     }
     free(here.places), free(here.shapes), free(here.copied);
     memset(&here, 0, sizeof here);
@@ -102,6 +123,13 @@ bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *d
     return true;
 }
 
+static int64_t bytes_of_shape(const Shape *s)
+{
+    int64_t bytes = s->itemsize;
+    for (int64_t d = 0; d < s->dims; d++) bytes *= s->extents[d];
+    return bytes;
+}
+
 bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents, int64_t itemsize,
                        char *host)
 {
@@ -122,14 +150,10 @@ bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents
     *s = (Shape){.dims = dimensions, .itemsize = itemsize, .host = host};
     memcpy(s->extents, extents, (size_t)dimensions * 8);
     if (array >= here.arrays) here.arrays = array + 1;
+    void *device = here.driver->pin ? own_device() : NULL;
+    int64_t bytes = bytes_of_shape(s);
+    s->pinned = device && bytes >= LEAST_PINNED && here.driver->pin(device, host, bytes);
     return true;
-}
-
-static int64_t bytes_of_shape(const Shape *s)
-{
-    int64_t bytes = s->itemsize;
-    for (int64_t d = 0; d < s->dims; d++) bytes *= s->extents[d];
-    return bytes;
 }
 
 /* Where the array begins on that device. */
@@ -270,7 +294,29 @@ bool avial_touch(int64_t place, int64_t array, int64_t writes)
     return true;
 }
 
-bool avial_launch_at(int64_t place, void (*kernel)(void *), const void *data, int64_t bytes,
+/* The device's own kernel, which is loaded when it is launched first; NULL where there is none. */
+static void *kernel_on(Place *p, const DeviceKernel *kernel)
+{
+    for (int64_t k = 0; k < p->kernels; k++)
+        if (p->found[k].name == kernel->name && p->found[k].image == kernel->image)
+            return p->found[k].kernel;
+    if (!kernel->image || !kernel->image[0]) {
+        refused("what is to run on the device has no kernel that it could load");
+        return NULL;
+    }
+    Found *more = realloc(p->found, (size_t)(p->kernels + 1) * sizeof *more);
+    if (!more) {
+        refused("out of memory for kernels");
+        return NULL;
+    }
+    p->found = more;
+    void *module = here.driver->load(p->device, kernel->image);
+    void *found = module ? here.driver->kernel(p->device, module, kernel->name) : NULL;
+    if (went(found)) p->found[p->kernels++] = (Found){kernel->image, kernel->name, found};
+    return found;
+}
+
+bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data, int64_t bytes,
                      int64_t tag)
 {
     Place *p = place_of(place);
@@ -281,8 +327,17 @@ bool avial_launch_at(int64_t place, void (*kernel)(void *), const void *data, in
         if (!wait_for(p, QUEUE_KERNELS, a->in)) return false;
         if (a->writes && !wait_for(p, QUEUE_KERNELS, a->out)) return false;
     }
-    Launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .data = data, .bytes = bytes, .tag = tag};
-    memcpy(&launch.kernel, &kernel, sizeof kernel); /* ISO C has no cast for that */
+    Launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .data = data, .bytes = bytes,
+                     .offsets = kernel->offsets, .arguments = kernel->arguments, .tag = tag};
+    if (kernel->sizes) {
+        memcpy(launch.grid, kernel->sizes, sizeof launch.grid);
+        memcpy(launch.block, kernel->sizes + 3, sizeof launch.block);
+        launch.shared_bytes = kernel->sizes[6];
+    }
+    if (here.driver == &cuda_driver) {
+        launch.kernel = kernel_on(p, kernel);
+        if (!launch.kernel) return false;
+    } else memcpy(&launch.kernel, &kernel->emulated, sizeof launch.kernel); /* no cast in ISO C */
     if (!went(here.driver->launch(p->device, QUEUE_KERNELS, &launch))) return false;
     Event_ event = here.driver->record(p->device, QUEUE_KERNELS);
     for (int64_t k = 0; k < here.arrays; k++) {
@@ -352,15 +407,31 @@ static void keep_times(int64_t tag, int64_t began_ns, int64_t ended_ns)
 /* What the ownership runtime has for phases, where that is not linked. */
 AVIAL_DEVICE void *avial_there(int64_t array, void *host);
 AVIAL_DEVICE void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes);
+AVIAL_DEVICE void avial_launch_kernel(void (*emulated)(void *), const void *data, int64_t bytes,
+                                      const int64_t *sizes, const char *image, const char *name,
+                                      const int64_t *offsets, int64_t arguments);
 
 void *avial_there(int64_t array, void *host)
 {
     return avial_device_failed ? host : avial_at(step.place, array, host);
 }
 
-void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+static void launch_step(const DeviceKernel *kernel, const void *data, int64_t bytes)
 {
     if (avial_device_failed) return;
     avial_on_launch(avial_ran ? keep_times : NULL);
     avial_launch_at(step.place, kernel, data, bytes, step.number);
+}
+
+void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+{
+    launch_step(&(DeviceKernel){.emulated = kernel}, data, bytes);
+}
+
+void avial_launch_kernel(void (*emulated)(void *), const void *data, int64_t bytes,
+                         const int64_t *sizes, const char *image, const char *name,
+                         const int64_t *offsets, int64_t arguments)
+{
+    DeviceKernel kernel = {emulated, sizes, image, name, offsets, arguments};
+    launch_step(&kernel, data, bytes);
 }

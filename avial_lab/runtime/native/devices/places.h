@@ -43,9 +43,21 @@ AVIAL_DEVICE bool avial_copy_box(int64_t from, int64_t to, int64_t array, const 
 /* The next launch on that place touches the array. */
 AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
 
-/* Launches the program's function on the place, with `bytes` of arguments that it is handed a copy
- * of; after `avial_touch` of all that it touches. */
-AVIAL_DEVICE bool avial_launch_at(int64_t place, void (*kernel)(void *), const void *data,
+/* What is to run on a device. `emulated`: the program's function that does it, for emulated devices;
+ * it is handed the arguments. sizes: blocks in x, y and z, threads of a block, and the bytes that
+ * these share; NULL for one thread. image: PTX or a cubin with the kernel `name`, whose k-th argument
+ * is `offsets[k]` bytes into the arguments; NULL where there is none. */
+typedef struct {
+    void (*emulated)(void *);
+    const int64_t *sizes;
+    const char *image, *name;
+    const int64_t *offsets;
+    int64_t arguments;
+} DeviceKernel;
+
+/* Launches it on the place, with `bytes` of arguments that it is handed a copy of; after
+ * `avial_touch` of all that it touches. */
+AVIAL_DEVICE bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data,
                                   int64_t bytes, int64_t tag);
 
 /* Calls the function with a launch's tag, and when it began and ended (ns of CLOCK_MONOTONIC), once

@@ -279,7 +279,7 @@ void *avial_there(int64_t array, void *host)
     return address;
 }
 
-void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+static void launch(const DeviceKernel *kernel, const void *data, int64_t bytes)
 {
     if (run.broken || avial_error) return;
     if (setjmp(run.failed)) return;
@@ -289,6 +289,19 @@ void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
         if (!avial_touch(phase.place, f->array, f->use != USE_READ)) fail(ERROR_DEVICE);
     }
     if (!avial_launch_at(phase.place, kernel, data, bytes, launch_tag())) fail(ERROR_DEVICE);
+}
+
+void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes)
+{
+    launch(&(DeviceKernel){.emulated = kernel}, data, bytes);
+}
+
+void avial_launch_kernel(void (*emulated)(void *), const void *data, int64_t bytes,
+                         const int64_t *sizes, const char *image, const char *name,
+                         const int64_t *offsets, int64_t arguments)
+{
+    DeviceKernel kernel = {emulated, sizes, image, name, offsets, arguments};
+    launch(&kernel, data, bytes);
 }
 
 void avial_devices(int64_t count, const int64_t *ranks)

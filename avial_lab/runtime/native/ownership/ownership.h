@@ -88,6 +88,11 @@ void *avial_there(int64_t array, void *host);
  * handed a copy of. */
 void avial_launch(void (*kernel)(void *), const void *data, int64_t bytes);
 
+/* The same of a kernel over blocks of threads: `DeviceKernel` in `devices/places.h`. */
+void avial_launch_kernel(void (*emulated)(void *), const void *data, int64_t bytes,
+                         const int64_t *sizes, const char *image, const char *name,
+                         const int64_t *offsets, int64_t arguments);
+
 /* An access leaves its array, in phase `id` (-1: the current one), which is not run, nor is any
  * after it. words: those of `avial_outside_words`. */
 void avial_outside(int64_t id, const int64_t *words);

@@ -1,0 +1,1 @@
+"""Programs packed for machines where nothing is installed (`avial-lab bundle`)."""

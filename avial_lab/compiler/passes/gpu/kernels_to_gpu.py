@@ -1,0 +1,184 @@
+"""What threads do, as functions of the gpu dialect.
+
+Module of code for the CPU with kernels among it -> a module of each kernel alone, as devices take
+it: pointers and numbers for arguments, the threads' numbers from the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlir import ir
+
+from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
+from avial_lab.compiler.ir.attributes import KERNEL, NO_ALIAS
+from avial_lab.compiler.ir.effects import STORES, text_attribute
+from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.ir.views import VIEWS
+from avial_lab.machine.devices.cuda import OLDEST_CHIP
+
+
+@dataclass(frozen=True)
+class KernelsToGpu:
+    """Each kernel in a module of its own, for the chip; nothing else stays.
+
+    before:  func.func private @S1_kernel(%A: memref<4x5xf32>, %i, %block_x, …)
+               {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias}
+    after:   gpu.module @S1_kernel [#nvvm.target<O = 3, chip = "sm_70">] {
+               gpu.func @S1_kernel(%A: !llvm.ptr {llvm.noalias, llvm.readonly}, %i: index) kernel
+                 attributes {known_block_size = array<i32: 64, 4, 1>} {
+                 %array = … %A …   %block_x = gpu.block_id x … } }
+    """
+
+    chip: str = OLDEST_CHIP
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context, ir.Location.unknown(module.context):
+            block = module.regions[0].blocks[0]
+            functions = {text_attribute(f, "sym_name"): f for f in functions_in(module)}
+            kernels = [f for f in functions.values() if KERNEL in f.attributes]
+            for kernel in reversed(kernels):  # each comes before those that stand there
+                with ir.InsertionPoint.at_block_begin(block), kernel.location:
+                    _in_its_module(kernel, self.chip, _called_by(kernel, functions))
+            for op in [view.operation for view in block.operations]:
+                if op.name != "gpu.module":
+                    op.erase()
+            for name in list(module.attributes):
+                del module.attributes[name]
+            module.attributes["gpu.container_module"] = ir.UnitAttr.get()
+
+    def __str__(self) -> str:
+        return f"kernels-to-gpu{{chip={self.chip}}}"
+
+
+_INTRINSICS = {
+    f"math.{name}": f"llvm.{intrinsic}"
+    for name, intrinsic in (
+        ("absf", "fabs"), ("ceil", "ceil"), ("copysign", "copysign"), ("floor", "floor"),
+        ("round", "round"), ("roundeven", "roundeven"), ("sqrt", "sqrt"), ("trunc", "trunc"),
+    )
+}  # fmt: skip
+"""Functions that have one right value, which devices have instructions for: by their names nobody
+makes calls of NVIDIA's library of them, whose roots are approximate.
+"""
+
+
+def _called_by(kernel: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Operation]:
+    """The functions that it calls, and those that they call: elementary functions as code."""
+    found: dict[str, ir.Operation] = {}
+    waiting = [kernel]
+    while waiting:
+        for op in operations_in(waiting.pop()):
+            if op.name == "func.call":
+                name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                if name not in found:
+                    found[name] = functions[name]
+                    waiting.append(functions[name])
+    return list(found.values())
+
+
+def _use_instructions(kernel: ir.Operation) -> None:
+    for op in operations_in(kernel):
+        if op.name in _INTRINSICS:
+            with ir.InsertionPoint(op), op.location:
+                call = ir.Operation.create(
+                    "llvm.call_intrinsic",
+                    [op.result.type],
+                    list(op.operands),
+                    attributes={
+                        "intrin": ir.StringAttr.get(_INTRINSICS[op.name]),
+                        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
+                        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                    },
+                )
+            op.result.replace_all_uses_with(call.result)
+            op.erase()
+
+
+_NUMBERS = [f"gpu.{what}_id" for what in ("block", "thread")]
+
+
+def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operation]) -> None:
+    for each in (kernel, *called):
+        _use_instructions(each)
+    name = text_attribute(kernel, "sym_name")
+    target = ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{chip}">')
+    around = ir.Operation.create(
+        "gpu.module",
+        attributes={"sym_name": ir.StringAttr.get(name), "targets": ir.ArrayAttr.get([target])},
+        regions=1,
+    )
+    old = kernel.regions[0].blocks[0]
+    given = list(old.arguments)[: -2 * len("xyz")]
+    kinds = [plain for argument in given for plain in plain_types(argument.type)]
+    facts = [fact for argument in given for fact in _facts(argument, NO_ALIAS in kernel.attributes)]
+    threads = list(ir.DenseI64ArrayAttr(kernel.attributes[KERNEL]))
+    with ir.InsertionPoint(around.regions[0].blocks.append()):
+        function = ir.Operation.create(
+            "gpu.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds, [])),
+                "arg_attrs": ir.ArrayAttr.get(facts),
+                "gpu.kernel": ir.UnitAttr.get(),
+                "known_block_size": ir.DenseI32ArrayAttr.get(threads),
+            },
+            regions=1,
+        )
+        for each in called:
+            each.clone()
+    _move_body(function, old, given, kinds)
+
+
+def _move_body(
+    function: ir.Operation, old: ir.Block, given: Sequence[ir.Value], kinds: Sequence[ir.Type]
+) -> None:
+    old.append_to(function.regions[0])
+    body = function.regions[0].blocks[0]
+    before, numbers = len(body.arguments), list(body.arguments)[len(given) :]
+    names = [argument.location for argument in given for _ in plain_types(argument.type)]
+    for kind, place in zip(kinds, names, strict=True):
+        body.add_argument(kind, place)
+    words = iter(list(body.arguments)[before:])
+    with ir.InsertionPoint.at_block_begin(body):
+        for argument in given:
+            own = [next(words) for _ in plain_types(argument.type)]
+            is_array = isinstance(argument.type, ir.MemRefType)
+            value = array_of(ir.MemRefType(argument.type), own) if is_array else own[0]
+            argument.replace_all_uses_with(value)
+        index = ir.IndexType.get()
+        asked = [(name, dimension) for name in _NUMBERS for dimension in "xyz"]
+        for number, (name, dimension) in zip(numbers, asked, strict=True):
+            which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")}
+            number.replace_all_uses_with(ir.Operation.create(name, [index], [], which).result)
+    for _ in range(before):
+        body.erase_argument(0)
+    end = body.operations[len(body.operations) - 1].operation
+    with ir.InsertionPoint(end), end.location:
+        ir.Operation.create("gpu.return")
+    end.erase()
+
+
+def _facts(argument: ir.Value, distinct: bool) -> list[ir.Attribute]:
+    """What LLVM is told of its words: of a pointer that nothing else points there, and whether it
+    is only read.
+    """
+    plain: list[ir.Attribute] = [ir.DictAttr.get({}) for _ in plain_types(argument.type)]
+    if isinstance(argument.type, ir.MemRefType) and distinct:
+        known = {"llvm.noalias": ir.UnitAttr.get()}
+        if _is_only_read(argument):
+            known["llvm.readonly"] = ir.UnitAttr.get()
+        plain[0] = ir.DictAttr.get(known)
+    return plain
+
+
+def _is_only_read(array: ir.Value) -> bool:
+    for use in array.uses:
+        op = use.owner.operation
+        if op.name in VIEWS:
+            if not all(map(_is_only_read, op.results)):
+                return False
+        elif op.name in STORES or op.name not in ("memref.load", "memref.dim"):
+            return False
+    return True

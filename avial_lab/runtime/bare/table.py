@@ -1,0 +1,92 @@
+"""The results as text for a screen.
+
+The facts of a report -> lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+GOALS = {"axpy": 0.9, "scale": 0.9, "exp": 0.9, "jacobi": 0.7, "jacobi-3d": 0.7, "sum": 0.85}
+"""Of the copy bandwidth of the same run."""
+
+LAUNCH_GOAL = 1.3
+"""Times what a RawKernel of CuPy's takes."""
+
+
+def table(facts: Facts) -> str:
+    """Of all parts."""
+    return "\n".join(_lines(facts))
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    device = facts["machine"].get("device", {})
+    yield ""
+    yield f"device   {device.get('name') or device.get('missing')}"
+    for name, part in facts["parts"].items():
+        rows = part["rows"]
+        bad = [row for row in rows if not row.get("ok", True)]
+        count = f"{len(rows) - len(bad)} of {len(rows)} right" if rows else ""
+        yield f"{name:<8} {part['state']:<10} {part.get('seconds', 0):>6.1f} s  {count}"
+        if part.get("error"):
+            yield f"    {part['error'].strip()}"
+        for row in bad:
+            label = next(str(row[k]) for k in ("case", "fault", "racer") if k in row)
+            said = str(row.get("said") or row.get("failed")).strip()
+            yield f"    {label}: {said[:400]}"
+        for key, words in (
+            ("not_run", "no time for"),
+            ("waits_for_hardware", "waits for hardware"),
+        ):
+            if part.get(key):
+                yield f"    {words}: {', '.join(part[key])}"
+    yield ""
+    yield from grid(race_head(), race_rows(facts))
+    for name, rate in facts["parts"].get("race", {}).get("bandwidth", {}).items():
+        yield f"{name:<22} {rate / 1e9:>8.1f} GB/s"
+
+
+def race_head() -> tuple[str, ...]:
+    return ("race", "ours", "GB/s", "of copy", "goal", "peer", "GB/s", "peer", "agree")
+
+
+def race_rows(facts: Facts) -> list[tuple[str, ...]]:
+    """A line for each racer; what is not known is empty."""
+    part = facts["parts"].get("race", {})
+    copied = part.get("bandwidth", {}).get("CuPy, within") or part.get("bandwidth", {}).get(
+        "ours, within"
+    )
+    return [_race_row(row, copied) for row in part.get("rows", ()) if "ours_s" in row]
+
+
+def _race_row(row: Facts, copied: float | None) -> tuple[str, ...]:
+    ours, peer = row["ours_s"], row.get("peer_s")
+    if ours <= 0:  # the difference of two times that are alike
+        return (row["racer"], "too short", *[""] * 3, row["peer"], "", "", row["agree"])
+    if row["kind"] == "launch":
+        ratio = f"{ours / peer:.2f} ×" if peer else ""
+        goal = f"≤ {LAUNCH_GOAL} ×"
+        own, its = (f"{value * 1e6:.2f} µs" if value else "" for value in (ours, peer))
+        return (row["racer"], own, "", ratio, goal, row["peer"], "", its, row["agree"])
+    rate = row["bytes"] / ours
+    share = f"{rate / copied:.2f}" if copied and row["kind"] in GOALS else ""
+    goal = f"≥ {GOALS[row['kind']]}" if row["kind"] in GOALS else ""
+    its = f"{row['bytes'] / peer / 1e9:.0f}" if peer else ""
+    took = f"{peer * 1e3:.3f} ms" if peer else ""
+    return (
+        row["racer"], f"{ours * 1e3:.3f} ms", f"{rate / 1e9:.0f}", share, goal, row["peer"], its,
+        took, row["agree"],
+    )  # fmt: skip
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if not rows:
+        return
+    widths = [max(len(line[k]) for line in (head, *rows)) for k in range(len(head))]
+    for line in (head, *rows):
+        yield "  ".join(
+            text.ljust(width) for text, width in zip(line, widths, strict=True)
+        ).rstrip()

@@ -1,0 +1,421 @@
+"""Library code on the shards of arrays: what NumPy does with a rank's part, and what the ranks tell
+each other in between.
+
+Shards of the operands -> shards of the results. All ranks call a function together, with operands
+that lie as it wants them (the client sees to that). No function raises between two exchanges, where
+the other ranks would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A rank's part of an array of that shape: the box that begins at `start`."""
+
+    shape: tuple[int, ...]
+    start: tuple[int, ...]
+    part: np.ndarray
+
+
+class Peers(Protocol):
+    """The ranks that call a function together. Exchanges take and give one object for each."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def allgather(self, sendobj: T, /) -> list[T]: ...
+    def alltoall(self, sendobj: Sequence[T], /) -> list[T]: ...
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A rank without others."""
+
+    rank: int = 0
+    size: int = 1
+
+    def allgather(self, sendobj: T, /) -> list[T]:
+        return [sendobj]
+
+    def alltoall(self, sendobj: Sequence[T], /) -> list[T]:
+        return list(sendobj)
+
+
+@dataclass
+class Counted:
+    """Peers whose messages with elements of arrays are counted."""
+
+    peers: Peers
+    messages: int = 0
+    nbytes: int = 0
+    rank: int = field(init=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rank, self.size = self.peers.rank, self.peers.size
+
+    def allgather(self, sendobj: T, /) -> list[T]:
+        self._count([sendobj] * self.size)
+        return self.peers.allgather(sendobj)
+
+    def alltoall(self, sendobj: Sequence[T], /) -> list[T]:
+        self._count(sendobj)
+        return self.peers.alltoall(sendobj)
+
+    def _count(self, parts: Sequence[Any]) -> None:
+        for rank, part in enumerate(parts):
+            nbytes = _array_bytes(part)
+            if rank != self.rank and nbytes:
+                self.messages += 1
+                self.nbytes += nbytes
+
+
+ShardFunction = Callable[..., Sequence[Shard]]
+"""(shards of the operands, peers, **parameters) -> shards of the results."""
+
+
+def called(
+    function: ShardFunction,
+    operands: Sequence[Shard],
+    peers: Peers,
+    parameters: Mapping[str, Any],
+) -> Sequence[Shard]:
+    """The function's results, where it has some on every rank; else what the first that failed
+    raises, on all of them.
+    """
+    results: Sequence[Shard] = ()
+    failure: Exception | None = None
+    try:
+        results = function(operands, peers, **parameters)
+    except (ValueError, IndexError, TypeError, ArithmeticError, MemoryError) as error:
+        failure = error
+    for raised in peers.allgather(failure):
+        if raised is not None:
+            raise raised
+    return results
+
+
+def nothing(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """For the sake of where the operands are wanted."""
+    del operands, peers
+    return []
+
+
+# -- a function of NumPy's ------------------------------------------------------------------------
+
+
+def mapped(
+    operands: Sequence[Shard],
+    peers: Peers,
+    *,
+    function: str,
+    divided: int,
+    places: Sequence[int],
+    options: Mapping[str, Any],
+    before: Sequence[Any] = (),
+) -> list[Shard]:
+    """NumPy's function on each rank's part by itself, where it treats what is divided (dimension
+    `divided` of the first operand) row by row; that is dimension `places[k]` of result k.
+    """
+    del peers
+    first = operands[0]
+    return [
+        _divided(part, place, first.shape[divided], first.start[divided])
+        for part, place in zip(_results(function, operands, before, options), places, strict=True)
+    ]
+
+
+def on_first(
+    operands: Sequence[Shard],
+    peers: Peers,
+    *,
+    function: str,
+    options: Mapping[str, Any],
+    before: Sequence[Any] = (),
+) -> list[Shard]:
+    """NumPy's function on rank 0, which has all of the operands, and then the results."""
+    found: Sequence[np.ndarray] = ()
+    failure: Exception | None = None
+    if peers.rank == 0:
+        try:
+            found = _results(function, operands, before, options)
+        except (ValueError, IndexError, TypeError, ArithmeticError, MemoryError) as error:
+            failure = error
+    told = peers.allgather((failure, [(part.shape, part.dtype) for part in found]))
+    failure, forms = told[0]
+    if failure is not None:
+        raise failure
+    if peers.rank == 0:
+        return [_whole(part) for part in found]
+    return [_nothing_of(shape, dtype) for shape, dtype in forms]
+
+
+def _results(
+    function: str, operands: Sequence[Shard], before: Sequence[Any], options: Mapping[str, Any]
+) -> list[np.ndarray]:
+    """`before`: arguments in front of the operands."""
+    named: Any = reduce(getattr, function.split("."), np)
+    with np.errstate(all="ignore"):
+        found = named(*before, *(operand.part for operand in operands), **options)
+    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
+
+
+# -- sizes that depend on the data ----------------------------------------------------------------
+
+
+def compressed(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """The elements (rows, planes …) of an array where a mask is true, in order; both by rows."""
+    array, mask = operands
+    return [_in_turn(array.part[mask.part], peers)]
+
+
+def nonzero(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """The subscripts of what is not zero, one array for each dimension; by rows."""
+    (array,) = operands
+    found = list(np.nonzero(array.part))
+    found[0] = found[0] + array.start[0]
+    return [_in_turn(each, peers) for each in found]
+
+
+# -- order ----------------------------------------------------------------------------------------
+
+
+def sorted_flat(
+    operands: Sequence[Shard], peers: Peers, *, descending: bool, order: bool
+) -> list[Shard]:
+    """All elements of a flat array in order, or with `order` where they came from; what is equal
+    stays in its order. By regular sampling (Shi and Schaeffer 1992): each rank sorts its own, takes
+    samples, and sends what lies between two of them to the rank that is to have it.
+    """
+    values, origin = _sorted_pieces(operands[0], peers, descending=descending)
+    found = origin if order else values
+    counts = peers.allgather(len(found))
+    total, before = sum(counts), sum(counts[: peers.rank])
+    if not descending:
+        return [Shard((total,), (before,), found)]
+    return [Shard((total,), (total - before - len(found),), found[::-1])]
+
+
+def unique_flat(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """The different elements of a flat array in order, and how often each is there. A NaN is not
+    another NaN.
+    """
+    values, _ = _sorted_pieces(operands[0], peers, descending=False)
+    found, counts = np.unique(values, return_counts=True, equal_nan=False)
+    return [_in_turn(found, peers), _in_turn(counts, peers)]
+
+
+def _sorted_pieces(
+    shard: Shard, peers: Peers, *, descending: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """This rank's stretch of the ascending order and where its elements were; all equal elements
+    are on one rank. With `descending` the last of equal elements comes first.
+    """
+    turn = slice(None, None, -1) if descending else slice(None)
+    mine = shard.part[turn]
+    origin = (shard.start[0] + np.arange(len(mine)))[turn]
+    order = np.argsort(mine, kind="stable")
+    mine, origin = mine[order], origin[order]
+    places = np.linspace(0, len(mine) - 1, peers.size).astype(int) if len(mine) else []
+    samples = np.sort(np.concatenate(peers.allgather(mine[places])))
+    at = [len(samples) * k // peers.size for k in range(1, peers.size)] if len(samples) else []
+    cuts = np.searchsorted(mine, samples[at], side="left")
+    if not len(samples):
+        cuts = np.zeros(peers.size - 1, int)
+    parts = list(zip(np.split(mine, cuts), np.split(origin, cuts), strict=True))
+    # Of equal elements those that came first have to be met first.
+    taken = peers.alltoall(parts)[turn]
+    values = np.concatenate([value for value, _ in taken])
+    origin = np.concatenate([where for _, where in taken])
+    order = np.argsort(values, kind="stable")
+    return values[order], origin[order]
+
+
+def looked_up(operands: Sequence[Shard], peers: Peers, *, side: str) -> list[Shard]:
+    """Where values, divided, would go in a sorted array that every rank has."""
+    del peers
+    array, values = operands
+    found = np.searchsorted(array.part, values.part, side="left" if side == "left" else "right")
+    return [Shard(values.shape, values.start, found)]
+
+
+def extreme_place(
+    operands: Sequence[Shard], peers: Peers, *, function: str, flat: bool
+) -> list[Shard]:
+    """Where the greatest (argmax) or least (argmin) element is, the first of them: along dimension
+    0, which is divided, or of all elements.
+    """
+    (shard,) = operands
+    part, first = shard.part, shard.start[0] if shard.start else 0
+    if flat:
+        first *= int(np.prod(shard.shape[1:], dtype=np.int64))
+        part = part.reshape(-1)
+    find = getattr(np, function)
+    mine: tuple[np.ndarray, np.ndarray] | None = None
+    if len(part):
+        place = np.asarray(find(part, axis=0))
+        mine = np.take_along_axis(part, place[None], axis=0)[0], place + first
+    told = [each for each in peers.allgather(mine) if each is not None]
+    values, places = (np.stack([each[k] for each in told]) for k in range(2))
+    chosen = np.asarray(find(values, axis=0))
+    found = np.take_along_axis(places, chosen[None], axis=0)[0]
+    return [_whole(np.asarray(found)) if peers.rank == 0 else _nothing_of(found.shape, found.dtype)]
+
+
+# -- one after the other --------------------------------------------------------------------------
+
+
+def cumulated(
+    operands: Sequence[Shard], peers: Peers, *, function: str, dtype: np.dtype
+) -> list[Shard]:
+    """Sums (add) or products (multiply) of all elements up to each, along dimension 0, which is
+    divided: each rank's by itself, and then what the ranks before it have in all.
+    """
+    (shard,) = operands
+    ufunc: np.ufunc = getattr(np, function)
+    with np.errstate(all="ignore"):
+        mine = ufunc.accumulate(shard.part, axis=0, dtype=dtype)
+        before = [each for each in peers.allgather(mine[-1:])[: peers.rank] if len(each)]
+        if before:
+            mine = ufunc(reduce(ufunc, before), mine)
+    return [Shard(shard.shape, shard.start, mine)]
+
+
+# -- by subscripts --------------------------------------------------------------------------------
+
+
+def taken_rows(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """Rows of an array by their numbers, which every rank has: each rank takes an equal share of
+    them from the ranks that have the rows.
+    """
+    array, numbers = operands
+    wanted = _within(numbers.part, array.shape[0])
+    low, high = (len(wanted) * r // peers.size for r in (peers.rank, peers.rank + 1))
+    wanted = wanted[low:high]
+    starts = np.array(peers.allgather(array.start[0] if len(array.part) else array.shape[0]))
+    # A rank without rows has no number that is asked for: the next one that has some begins later.
+    having = [r for r in range(peers.size) if starts[r] < array.shape[0]]
+    owner = np.array(having, int)[
+        np.searchsorted(starts[having], wanted, side="right") - 1
+    ] if having else np.zeros(0, int)  # fmt: skip
+    asked = peers.alltoall([wanted[owner == r] for r in range(peers.size)])
+    given = peers.alltoall([array.part[rows - array.start[0]] for rows in asked])
+    part = np.empty((len(wanted), *array.shape[1:]), array.part.dtype)
+    for r in range(peers.size):
+        part[owner == r] = given[r]
+    return [Shard((len(numbers.part), *array.shape[1:]), (low, *array.start[1:]), part)]
+
+
+def put_rows(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
+    """The array, by rows, with some of them replaced: their numbers and what they are to be, which
+    every rank has. Of two for one row the later one counts.
+    """
+    del peers
+    array, numbers, values = operands
+    places = _within(numbers.part, array.shape[0])
+    first, last = array.start[0], array.start[0] + len(array.part)
+    mine = (first <= places) & (places < last)
+    part = array.part.copy()
+    part[places[mine] - first] = values.part[mine]
+    return [Shard(array.shape, array.start, part)]
+
+
+def _within(numbers: np.ndarray, extent: int) -> np.ndarray:
+    """None of them negative; IndexError as NumPy's where one is out of bounds."""
+    wrong = (numbers < -extent) | (numbers >= extent)
+    if wrong.any():
+        first = numbers[wrong][0]
+        raise IndexError(f"index {first} is out of bounds for axis 0 with size {extent}")
+    return np.where(numbers < 0, numbers + extent, numbers)
+
+
+# -- made where it lies ---------------------------------------------------------------------------
+
+
+def uniform(
+    operands: Sequence[Shard], peers: Peers, *, seed: int, drawn: int, shape: tuple[int, ...]
+) -> list[Shard]:
+    """What `numpy.random.Generator(numpy.random.Philox(seed)).random(shape)` gives after `drawn`
+    numbers: each rank makes its own rows, since Philox (Salmon et al. 2011) can begin anywhere.
+    """
+    del operands
+    rows = shape[0]
+    each = int(np.prod(shape[1:], dtype=np.int64))
+    low, high = (rows * r // peers.size for r in (peers.rank, peers.rank + 1))
+    first = drawn + low * each
+    bits = np.random.Philox(seed)
+    bits.advance(first // PHILOX_WORDS)
+    bits.random_raw(first % PHILOX_WORDS)
+    part = np.random.Generator(bits).random((high - low) * each)
+    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), part.reshape(high - low, *shape[1:]))]
+
+
+PHILOX_WORDS = 4
+"""Numbers of 64 bits for one value of its counter."""
+
+
+def loaded(
+    operands: Sequence[Shard], peers: Peers, *, path: str, shape: tuple[int, ...]
+) -> list[Shard]:
+    """Rows of a .npy file, which each rank reads for itself."""
+    del operands
+    low, high = (shape[0] * r // peers.size for r in (peers.rank, peers.rank + 1))
+    part = np.load(path, mmap_mode="r", allow_pickle=False)
+    if part.shape != shape:
+        raise ValueError(f"{path} has become an array of shape {part.shape}")
+    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), np.array(part[low:high]))]
+
+
+def saved(operands: Sequence[Shard], peers: Peers, *, path: str) -> list[Shard]:
+    """Writes the array to a .npy file that is there and has its size: each rank its rows."""
+    del peers
+    (shard,) = operands
+    if shard.part.size:
+        whole = np.load(path, mmap_mode="r+", allow_pickle=False)
+        low = shard.start[0]
+        whole[low : low + len(shard.part)] = shard.part
+        whole.flush()
+    return []
+
+
+# -- shards ---------------------------------------------------------------------------------------
+
+
+def _whole(part: np.ndarray) -> Shard:
+    return Shard(part.shape, (0,) * part.ndim, part)
+
+
+def _nothing_of(shape: tuple[int, ...], dtype: np.dtype) -> Shard:
+    """No element of an array."""
+    return Shard(shape, (0,) * len(shape), np.empty((0,) * max(len(shape), 1), dtype))
+
+
+def _divided(part: np.ndarray, place: int, extent: int, start: int) -> Shard:
+    shape = (*part.shape[:place], extent, *part.shape[place + 1 :])
+    return Shard(shape, tuple(start if d == place else 0 for d in range(part.ndim)), part)
+
+
+def _in_turn(part: np.ndarray, peers: Peers) -> Shard:
+    """Parts that follow on each other along dimension 0 in the order of the ranks."""
+    counts = peers.allgather(len(part))
+    start = sum(counts[: peers.rank])
+    return Shard((sum(counts), *part.shape[1:]), (start, *(0,) * (part.ndim - 1)), part)
+
+
+def _array_bytes(value: object) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple | list):
+        return sum(_array_bytes(each) for each in value)
+    return 0

@@ -1,0 +1,165 @@
+"""A bundle where there is nothing but Python and NumPy: it runs, and finds what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from avial_lab.bundle.pack import pack
+from avial_lab.core.errors import BindError
+from avial_lab.runtime.bare.contents import CASES, Bundle
+from tests.runtime.native.builds import built, write_sources
+
+SOURCES = Path(__file__).parents[1] / "runtime" / "native" / "devices" / "c"
+
+NAME = "steps/own/1"
+
+STEPS = """
+func.func @steps(%a: memref<20x30xf64>, %b: memref<20x30xf64>) {
+  affine.for %t = 0 to 3 {
+    affine.for %i = 1 to 19 {
+      affine.for %j = 0 to 30 {
+        %p = affine.load %a[%i - 1, %j] : memref<20x30xf64>
+        %q = affine.load %a[%i + 1, %j] : memref<20x30xf64>
+        %s = arith.addf %p, %q : f64
+        affine.store %s, %b[%i, %j] : memref<20x30xf64>
+      }
+    }
+    affine.for %i = 1 to 19 {
+      affine.for %j = 0 to 30 {
+        %p = affine.load %b[%i, %j] : memref<20x30xf64>
+        affine.store %p, %a[%i, %j] : memref<20x30xf64>
+      }
+    }
+  }
+  return
+}
+"""
+
+NOT_THERE = ("mlir", "islpy", "psutil", "IPython", "ipyparallel", "ml_dtypes", "yaml", "pygments")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of one program, for this Python."""
+    folder = tmp_path_factory.mktemp("bundle") / "one"
+    program = folder.parent / "steps.mlir"
+    program.write_text(STEPS)
+    contents = pack(folder, [str(program)], race=False, pythons=())
+    assert not contents.refused
+    assert [case.name for case in contents.cases] == [NAME, "steps/own/2"]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which NumPy is all that is installed."""
+    folder = tmp_path_factory.mktemp("bare")
+    root = Path(np.__file__).parent
+    (folder / "numpy").symlink_to(root)
+    if (libs := root.parent / "numpy.libs").is_dir():
+        (folder / "numpy.libs").symlink_to(libs)
+    for name in NOT_THERE:
+        (folder / f"{name}.py").write_text(f"raise ImportError('{name} is not to be needed')")
+    return {"PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
+
+
+def run(
+    bundle: Path, bare: dict[str, str], out: Path, *arguments: str, driver: str = "apart"
+) -> dict[str, Any]:
+    python = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}")
+    command = [python, "-s", str(bundle / "run.py"), "-o", str(out), "--driver", driver]
+    done = subprocess.run(
+        [*command, *arguments], env=bare, capture_output=True, text=True, check=False
+    )
+    facts = json.loads((out / "results.json").read_text())
+    return {**facts, "code": done.returncode, "printed": done.stdout + done.stderr}
+
+
+@pytest.mark.mpi
+def test_it_runs_where_nothing_is_installed(
+    bundle: Path, bare: dict[str, str], tmp_path: Path
+) -> None:
+    found = run(bundle, bare, tmp_path, "--only", "present,values,copies,ranks,faults")
+    assert found["code"] == 0, found["printed"]
+    parts = found["parts"]
+    assert [(name, part["state"]) for name, part in parts.items()] == [
+        ("present", "done"), ("values", "done"), ("copies", "done"), ("ranks", "done"),
+        ("faults", "done"), ("race", "left out"),
+    ]  # fmt: skip
+    assert found["machine"]["device"]["name"] == "emulated GPU"
+    assert [row["seed"] for row in parts["values"]["rows"]] == [0, 7]  # late, in a drawn order
+    assert len(parts["ranks"]["rows"]) == 1
+    for row in (*parts["values"]["rows"], *parts["ranks"]["rows"]):
+        assert row["said"] == "bit for bit"
+        assert row["copies_as_planned"]
+        assert row["sent_as_planned"]
+    assert parts["copies"]["bytes"] > 0
+    faults = parts["faults"]
+    said = {row["fault"]: row["said"] for row in faults["rows"]}
+    assert all(row["ok"] for row in faults["rows"]), said
+    assert "2048 threads" in said["2048 threads in a block"]
+    assert "a kernel that never ends" in faults["waits_for_hardware"]
+
+
+def test_a_wrong_value_and_a_copy_too_many_are_found(
+    bundle: Path, bare: dict[str, str], tmp_path: Path
+) -> None:
+    """The answers in the bundle are others than the program's, and so is the plan."""
+    wrong = tmp_path / "wrong"
+    subprocess.run(["cp", "-r", str(bundle), str(wrong)], check=True)
+    answers = Bundle.at(wrong).arrays(NAME, "out")
+    answers["a"][3, 4] = np.nextafter(answers["a"][3, 4], 9)
+    with zipfile.ZipFile(wrong / CASES) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    data = BytesIO()
+    np.save(data, answers["a"])
+    members[f"{NAME}/out/a.npy"] = data.getvalue()
+    with zipfile.ZipFile(wrong / CASES, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    index = json.loads((wrong / "bundle.json").read_text())
+    index["cases"][0]["copies"][0][3] += 8
+    (wrong / "bundle.json").write_text(json.dumps(index))
+    found = run(wrong, bare, tmp_path / "out", "--only", "values,copies")
+    assert found["code"] == 1
+    said = {row["said"] for row in found["parts"]["values"]["rows"]}
+    assert {words.partition(":")[0] for words in said} == {
+        "1 of 600 elements of a differ, first at [3, 4]"
+    }
+    assert [row["case"] for row in found["parts"]["copies"]["rows"]] == [NAME] * 2
+    assert "first at [3, 4]" in found["printed"]
+
+
+def test_what_a_real_driver_refuses_is_told(
+    bundle: Path, bare: dict[str, str], tmp_path: Path
+) -> None:
+    """A stand-in for NVIDIA's, which takes one kernel alone: no program is right, all are told."""
+    driver = tmp_path / "driver"
+    fake = SOURCES / "fake_cuda.c"
+    flags = ["-shared", "-I", ".", "-o", "libcuda.so.1", str(fake)]
+    assert built(flags, write_sources(driver)) == ""
+    mine = bare | {"LD_LIBRARY_PATH": str(driver)}
+    found = run(bundle, mine, tmp_path / "out", "--only", "present,values", driver="cuda")
+    assert found["code"] == 1
+    assert found["machine"]["device"]["name"] == "Fake GPU"
+    assert found["machine"]["device"]["capability"] == 90
+    values = found["parts"]["values"]
+    assert [row["case"] for row in values["rows"]] == [NAME]
+    assert "the driver does not take the kernels" in values["rows"][0]["said"]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(BindError, match="holds something that is no bundle"):
+        pack(tmp_path, ["steps.mlir"])
+    assert (tmp_path / "thesis.tex").exists()

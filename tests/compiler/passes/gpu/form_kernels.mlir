@@ -1,0 +1,155 @@
+// RUN: -p form-kernels
+
+// Of loops that do not depend on each other x is the one along memory.
+
+// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK-SAME: %[[HIGH:.*]]: index, %[[A:.*]]: memref<100x70xf32>, %[[B:.*]]: memref<100x70xf32>, %[[I0:.*]]: index, %[[J0:.*]]: index, %[[BX:.*]]: index, %[[BY:.*]]: index, %{{.*}}: index, %[[TX:.*]]: index, %[[TY:.*]]: index, %{{.*}}: index) attributes {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias, avial.shared}
+// CHECK: %[[SKIPY:.*]] = arith.muli %[[BY]], %c4
+// CHECK: %[[Y:.*]] = arith.addi %[[SKIPY]], %[[TY]]
+// CHECK: %[[I:.*]] = arith.addi %[[I0]], %[[Y]]
+// CHECK: %[[SKIPX:.*]] = arith.muli %[[BX]], %c64
+// CHECK: %[[X:.*]] = arith.addi %[[SKIPX]], %[[TX]]
+// CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[X]]
+// CHECK: %[[END:.*]] = affine.min #{{.*}}()[%[[HIGH]]]
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[I]], %[[END]]
+// CHECK: scf.if %[[IN]] {
+// CHECK: arith.cmpi slt, %[[J]],
+// CHECK: scf.if
+// CHECK: affine.load %[[A]][%[[I]], %[[J]]]
+// CHECK: affine.store %{{.*}}, %[[B]][%[[I]], %[[J]]]
+
+// CHECK: func.func private @S1_kernel.grid(
+// CHECK-COUNT-6: scf.for
+// CHECK: func.call @S1_kernel(
+
+// CHECK: func.func private @S1(
+// CHECK-SAME: avial.launcher
+// CHECK-NOT: affine.for
+// CHECK: call @S1_kernel.grid({{.*}}) {avial.queued = "S1_kernel"}
+func.func private @S1(%A: memref<100x70xf32>, %B: memref<100x70xf32>, %high: index) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %i = 1 to min affine_map<()[h] -> (99, h)>()[%high] {
+    affine.for %j = 2 to 69 {
+      %a = affine.load %A[%i, %j] : memref<100x70xf32>
+      %b = arith.addf %a, %a : f32
+      affine.store %b, %B[%i, %j] : memref<100x70xf32>
+    }
+  }
+  return
+}
+func.func @two_axes(%A: memref<100x70xf32>, %B: memref<100x70xf32>, %high: index) {
+  call @S1(%A, %B, %high) {avial.launch = array<i64: 0, 1, -1>} : (memref<100x70xf32>, memref<100x70xf32>, index) -> ()
+  return
+}
+
+// -----
+
+// Where a loop begins and ends with the one around, each thread asks whether it is in it.
+
+// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK: scf.if
+// CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[J:.*]],
+// CHECK: %[[ABOVE:.*]] = arith.cmpi sle, %{{.*}}, %[[J]]
+// CHECK: %[[IN:.*]] = arith.andi %[[ABOVE]], %[[BELOW]]
+// CHECK: scf.if %[[IN]]
+// CHECK: func.func private @S1(
+// CHECK-COUNT-2: affine.apply
+func.func private @S1(%A: memref<150x150xf64>) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %i = 3 to 140 {
+    affine.for %j = max affine_map<(d) -> (d - 20, 0)>(%i) to affine_map<(d) -> (d + 1)>(%i) {
+      %a = affine.load %A[%i, %j] : memref<150x150xf64>
+      %b = arith.addf %a, %a : f64
+      affine.store %b, %A[%i, %j] : memref<150x150xf64>
+    }
+  }
+  return
+}
+func.func @band(%A: memref<150x150xf64>) {
+  call @S1(%A) {avial.launch = array<i64: 0>} : (memref<150x150xf64>) -> ()
+  return
+}
+
+// -----
+
+// A loop around that runs in order stays with the host; memory of a thread is its own.
+
+// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK: memref.alloca() : memref<2xf32>
+// CHECK-NOT: memref.dealloc
+// CHECK: func.func private @S1(
+// CHECK: affine.for
+// CHECK: call @S1_kernel.grid(
+func.func private @S1(%A: memref<500xf32>, %n: index) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %t = 0 to %n {
+    affine.for %i = 5 to 500 step 3 {
+      %own = memref.alloc() : memref<2xf32>
+      %a = affine.load %A[%i] : memref<500xf32>
+      %b = arith.mulf %a, %a : f32
+      affine.store %b, %own[1] : memref<2xf32>
+      %c = affine.load %own[1] : memref<2xf32>
+      affine.store %c, %A[%i] : memref<500xf32>
+      memref.dealloc %own : memref<2xf32>
+    }
+  }
+  return
+}
+func.func @in_order(%A: memref<500xf32>, %n: index) {
+  call @S1(%A, %n) {avial.launch = array<i64: 0, -1>} : (memref<500xf32>, index) -> ()
+  return
+}
+
+// -----
+
+// What hangs together is one thread's.
+
+// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK-SAME: avial.kernel = array<i64: 1, 1, 1>
+// CHECK: affine.for
+// CHECK: affine.for
+// CHECK: func.func private @S1(
+// CHECK-NOT: affine.for
+func.func private @S1(%A: memref<50xi32>) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %i = 1 to 50 {
+    %a = affine.load %A[%i - 1] : memref<50xi32>
+    %b = affine.load %A[%i] : memref<50xi32>
+    %c = arith.addi %a, %b : i32
+    affine.store %c, %A[%i] : memref<50xi32>
+  }
+  affine.for %i = 0 to 50 {
+    %a = affine.load %A[%i] : memref<50xi32>
+    %c = arith.addi %a, %a : i32
+    affine.store %c, %A[%i] : memref<50xi32>
+  }
+  return
+}
+func.func @one_thread(%A: memref<50xi32>) {
+  call @S1(%A) {avial.launch = array<i64: 0>} : (memref<50xi32>) -> ()
+  return
+}
+
+// -----
+
+// What a device would compute otherwise stays as it is, and what is called too.
+
+// CHECK-LABEL: func.func private @S1(
+// CHECK: affine.for
+// CHECK-NOT: kernel
+func.func private @S1(%A: memref<50xf32>) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %i = 0 to 50 {
+    %a = affine.load %A[%i] : memref<50xf32>
+    %b = math.sin %a : f32
+    affine.store %b, %A[%i] : memref<50xf32>
+  }
+  return
+}
+func.func private @S2(%A: memref<50xf32>) attributes {avial.no_alias, avial.task = "S2"} {
+  affine.for %i = 0 to 50 {
+    %a = affine.load %A[%i] : memref<50xf32>
+    affine.store %a, %A[%i] : memref<50xf32>
+  }
+  return
+}
+func.func @left_alone(%A: memref<50xf32>) {
+  call @S1(%A) {avial.launch = array<i64: 0>} : (memref<50xf32>) -> ()
+  call @S2(%A) : (memref<50xf32>) -> ()
+  return
+}

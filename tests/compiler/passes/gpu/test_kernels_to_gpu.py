@@ -1,0 +1,91 @@
+"""PTX of the kernels of loops: made for each program on GPUs, with the CPU's arithmetic."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+
+import numpy as np
+import pytest
+
+import avial_lab
+import kernels
+from avial_lab.core.toolchain import find_tool
+from kernels.kernel import ELEMENTS
+
+CHIPS = ("sm_70", "sm_80", "sm_90", "sm_100", "sm_120")
+
+CHAIN = """
+func.func @chain(%A: memref<200xf32>, %B: memref<200xf32>) {
+  affine.for %i = 0 to 200 {
+    %a = affine.load %A[%i] : memref<200xf32>
+    %b = arith.mulf %a, %a : f32
+    %c = arith.addf %b, %a : f32
+    %d = math.sqrt %c : f32
+    %e = arith.divf %d, %a : f32
+    affine.store %e, %B[%i] : memref<200xf32>
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_arithmetic_is_the_cpus(strict: bool) -> None:
+    """What is fused is decided before there are kernels; roots and quotients are exact."""
+    arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
+    program = avial_lab.compile(CHAIN, arrays=arrays, ranks=1, on="gpu", strict=strict)
+    ((name, text),) = program.binary.ptx.items()
+    assert f".visible .entry {name}(" in text
+    assert {"sqrt.rn.f32", "div.rn.f32"} <= set(re.findall(r"\S+\.rn\.f32", text))
+    assert ("fma.rn.f32" in text) == (not strict)
+    assert ("mul.rn.f32" in text) == strict
+    assert not re.search(r"\b(add|mul|mad|div|sqrt)\.(f32|approx|full|ftz)", text)
+    assert text.encode() in program.binary.shared_object, "the program carries it"
+
+
+def test_elementary_functions_are_the_projects_own() -> None:
+    """In code, not calls of a library; a function with none of it stays on the CPU, and says so."""
+    arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
+    text = CHAIN.replace("math.sqrt", "math.exp")
+    program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
+    (ptx,) = program.binary.ptx.values()
+    assert "__nv_" not in ptx
+    program = avial_lab.compile(CHAIN.replace("sqrt", "sin"), arrays=arrays, ranks=1, on="gpu")
+    assert not program.binary.ptx
+    assert "runs on the CPU: sin is computed by the CPU's library" in str(program.explain())
+
+
+@cache
+def all_ptx() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in kernels.names():
+        kernel = kernels.load(name)
+        for element in kernel.elements:
+            sizes = dict.fromkeys(kernel.size_names, 9)
+            given = kernel.inputs(sizes, ELEMENTS[element], np.random.default_rng(1))
+            program = avial_lab.compile(
+                kernel.mlir(element, sizes),
+                arrays={k: v for k, v in given.items() if isinstance(v, np.ndarray)},
+                scalars={k: v for k, v in given.items() if not isinstance(v, np.ndarray)},
+                ranks=1, on="gpu",
+            )  # fmt: skip
+            stages = [stage for stage in program.stages if stage.startswith("ptx:")]
+            assert len(stages) == len(program.binary.ptx), (name, element, program.stages)
+            for symbol, text in program.binary.ptx.items():
+                found[f"{name} {element} {symbol}"] = text
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("chip", CHIPS)
+def test_nvidias_assembler_takes_all_kernels(chip: str) -> None:
+    ptxas = find_tool("ptxas")
+    if ptxas is None:
+        pytest.skip("no ptxas: pip install 'avial-lab[ptxas]'")
+    for name, text in all_ptx().items():
+        command = [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{name}\n{done.stderr}"
+        assert not re.search(r"[1-9]\d* bytes spill", done.stderr), f"{name}\n{done.stderr}"
