@@ -35,7 +35,8 @@ class Source:
     bound to.
 
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
-    where the text holds plain functions, None for the only one there is.
+    where the text holds plain functions, None for the only one there is. `parallel` says how one
+    on tensors is divided over devices (`planning/parallelism.py`).
     """
 
     text: str
@@ -43,6 +44,7 @@ class Source:
     binding: Binding | None = None
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
+    parallel: str = ""
 
     def __repr__(self) -> str:
         given = [buffer.name for buffer in self.binding.buffers] if self.binding else []

@@ -88,6 +88,7 @@ from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, whole_demands
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
+from avial_lab.runtime.launch.one_rank import OneRank
 from avial_lab.runtime.launch.progress import Progress, ProgressReporter
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
@@ -476,7 +477,7 @@ class Program:
     @disk_errors()
     def run(
         self,
-        cluster: Cluster | OneProcess | None = None,
+        cluster: Cluster | OneProcess | OneRank | None = None,
         *,
         check: bool = False,
         timeout: float | None = None,
@@ -494,7 +495,8 @@ class Program:
         enough; else the ranks are started for this run alone by `mpiexec`. With `check` the
         reference runs first, on copies; a difference raises CheckError (the arrays then hold the
         run's values). In place of a cluster OneProcess runs the reference itself, on the arrays;
-        its trace has neither ranks nor events.
+        its trace has neither ranks nor events. OneRank is a process that stays, for programs of one
+        rank.
 
         Each rank divides its loops among `threads` threads, by default as many as it has cores: a
         machine's, divided by the ranks there. More of them are refused without `oversubscribe`.
@@ -522,7 +524,9 @@ class Program:
             "reporter": reporter,
         }
         try:
-            if cluster is None:
+            if isinstance(cluster, OneRank):
+                taken = cluster.run(self.binary, self.arrays, **how)
+            elif cluster is None:
                 taken = mpiexec.run(self.binary, self.arrays, where=where, **how)
             else:
                 # Its client takes 0.3 s to load, which who has none does not wait for.

@@ -142,7 +142,7 @@ def _of_lines(stage: StageInside, count: int) -> StageInside:
 
 
 def _reference(question: RunReference) -> Referenced:
-    module = parse(question.source, to_memory=tensors_to_fresh_memory)
+    module = parse(question.source, to_memory=tensors_to_fresh_memory, sequential=True)
     buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
