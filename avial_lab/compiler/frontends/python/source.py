@@ -39,8 +39,11 @@ class FunctionSource:
         return " ".join((ast.get_source_segment(self.text, node) or "").split())
 
 
-def source_of(function: Callable[..., object]) -> FunctionSource:
-    """Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda."""
+def source_of(function: Callable[..., object], cell: str | None = None) -> FunctionSource:
+    """`cell`: what its file is called.
+
+    Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda.
+    """
     name = function.__name__
     if name == "<lambda>":
         raise ParseError("a lambda has no name to be compiled by", hint="write it as a def")
@@ -52,7 +55,7 @@ def source_of(function: Callable[..., object]) -> FunctionSource:
             hint="put the function into a file or a notebook's cell",
         )
     tree = _definition(text, function, file)
-    return FunctionSource(name, _named(file), text, tree)
+    return FunctionSource(name, cell or _named(file), text, tree)
 
 
 def _definition(text: str, function: Callable[..., object], file: str) -> ast.FunctionDef:
