@@ -34,7 +34,8 @@ class Source:
     bound to.
 
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
-    where the text holds plain functions, None for the only one there is.
+    where the text holds plain functions, None for the only one there is. `written`: what the person
+    wrote, where the text was made of that, and its places are places in it.
     """
 
     text: str
@@ -42,6 +43,12 @@ class Source:
     binding: Binding | None = None
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
+    written: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What its places are places in."""
+        return self.written or self.text
 
     def __repr__(self) -> str:
         given = [buffer.name for buffer in self.binding.buffers] if self.binding else []

@@ -129,7 +129,8 @@ class FunctionProgram:
             program = compile_program(
                 translated.text,
                 arrays=arrays,
-                cell=f"{translated.file} as MLIR",
+                cell=translated.file,
+                written=self.source.text,
                 name=self.py_func.__name__,
                 **options,
             )
@@ -208,10 +209,9 @@ class FunctionProgram:
 
     def _told(self, span: CellSpan | None) -> CellSpan | None:
         """With its line, where it is in the function's file."""
-        if span is None or span.text:
+        if span is None or span.cell not in (self.source.file, self.source.place):
             return span
-        source = self.source
-        return self._span(span.line, span.column) if span.cell == source.file else span
+        return self._span(span.line, span.column)
 
     # -- what a Program tells ----------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from avial_lab.core.errors import BindError, VerifyError
+from avial_lab.notebook.stepper import Stepping
 from avial_lab.program.functions import FunctionProgram
 from tests.notebook.conftest import Page
 
@@ -21,7 +22,11 @@ def test_a_function_is_compiled_for_the_variables_of_its_parameters(page: Page) 
     function, program = page.shell.user_ns["shifted"], page.shell.user_ns["p"]
     assert isinstance(function, FunctionProgram)
     assert program is not None
-    assert 'loc("In [1]":4:' in program.text
+    assert 'loc("notebook cell":4:' in program.text
+    stepped = Stepping(program).data(inside=True)
+    assert "def shifted" in str(stepped)
+    lines = [line for stage in program.inside.stages for line in stage.origins]
+    assert {2, 3, 4} <= {n for numbers in lines for n in numbers}
     verdict = function.explain().verdicts[0]
     assert verdict.span is not None
     assert verdict.span.line == 3

@@ -19,6 +19,9 @@ from avial_lab.core.errors import CellSpan, ParseError
 _NOTEBOOK_CELL = re.compile(r"(?:ipykernel_\d+[/\\]\d+\.py|<ipython-input-(\d+)-[0-9a-f]+>)$")
 
 
+CELL = "notebook cell"
+
+
 @dataclass(frozen=True)
 class FunctionSource:
     """`text` is the whole file's (or cell's), so that its lines are the editor's; `file` is how the
@@ -29,6 +32,13 @@ class FunctionSource:
     file: str
     text: str
     tree: ast.FunctionDef
+
+    @property
+    def place(self) -> str:
+        """Its file as locations in MLIR name it: a cell that runs again has another number, and the
+        same text.
+        """
+        return CELL if self.file.startswith("In [") else self.file
 
     def span(self, node: ast.AST) -> CellSpan:
         line = getattr(node, "lineno", self.tree.lineno)
@@ -88,5 +98,5 @@ def _named(file: str) -> str:
     """
     found = _NOTEBOOK_CELL.search(file)
     if found is not None:
-        return f"In [{found[1]}]" if found[1] else "notebook cell"
+        return f"In [{found[1]}]" if found[1] else CELL
     return Path(file).name

@@ -186,7 +186,7 @@ class Translation:
     bodies: dict[int, list[ast.stmt]]
 
     def __post_init__(self) -> None:
-        self.e = Emitter(self.source.file)
+        self.e = Emitter(self.source.place)
         self.a = Arithmetic(self.e, self.refused)
         self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
         self.frame = Frame(self.source, self.function)
@@ -213,23 +213,25 @@ class Translation:
             for n, line in zip(freed, self.e.entry, strict=True)
         }
         lines += [
-            f"  memref.dealloc {name} : {types[name]}"
+            f"  memref.dealloc {name} : {types[name]}{self.e.place}"
             for name in freed
             if name not in self.result_arrays
         ]
         lines = [self._as_results(line) for line in lines]
         given = ", ".join([*self.head, *self.results])
+        self.e.node = self.source.tree
+        place = self.e.place
         name = self.source.name if self.source.name.isascii() else "program"
         text = "\n".join(
             [
                 f"func.func @{name}({given}) attributes {{avial.contracted = false}} {{",
                 *[line for line in lines if line],
-                "  return",
-                "}",
+                f"  return{place}",
+                f"}}{place}",
                 "",
             ]
         )
-        return Translated(text, told, self.captured, self.source.file)
+        return Translated(text, told, self.captured, self.source.place)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -280,7 +282,7 @@ class Translation:
                     return Fixed(value.known)
                 name = self._new_result()
                 cell = whole(f"%{name}", Kind(value.kind.dtype), ())
-                self.results.append(f"%{name}: {cell.type}")
+                self.results.append(f"%{name}: {cell.type}{self.e.place}")
                 self.arrays.store(value, cell, [])
                 return ResultNumber(name, value.kind)
             case Array():
@@ -309,7 +311,7 @@ class Translation:
         sizes = tuple(extent or 0 for extent in shape)
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
-            self.results.append(f"%{name}: {value.type}")
+            self.results.append(f"%{name}: {value.type}{self.e.place}")
             self.result_arrays[value.memory] = f"%{name}"
             return ResultArray(name, value.kind.dtype, sizes)
         if value.own:
@@ -983,7 +985,7 @@ class Translation:
         name = f"global{len(self.captured)}"
         self.captured[name] = array
         kind = Kind(array.dtype)
-        self.head.append(f"%{name}: {memref(array.shape, kind)}")
+        self.head.append(f"%{name}: {memref(array.shape, kind)}{self.e.place}")
         return whole(f"%{name}", kind, array.shape)
 
     def loaded(self, held: Held) -> Number:
@@ -1314,7 +1316,7 @@ class Translation:
         source = self._source_of(function)
         outer = self.frame
         self.frame = Frame(source, function, dict(given), (*outer.path, id(node)))
-        file, self.e.file = self.e.file, source.file
+        file, self.e.file = self.e.file, source.place
         try:
             with self.e.at(source.tree):
                 result = self.block_with_result(self._body_of(source))
