@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from avial_lab import program as program
     from avial_lab import ptensor as ptensor
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
@@ -82,8 +83,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "ptensor":
-        return import_module("avial_lab.ptensor")
+    if name in ("ptensor", "program"):
+        return import_module(f"avial_lab.{name}")
     if name in _HOME:
         return getattr(import_module(f"avial_lab.{_HOME[name]}"), name)
     raise AttributeError(f"module 'avial_lab' has no attribute '{name}'")

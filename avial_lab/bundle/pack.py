@@ -29,6 +29,7 @@ from avial_lab.program.inputs import random_arguments
 from avial_lab.program.program import Program
 from avial_lab.runtime.bare.contents import (
     DEVICES,
+    INDEX,
     LIB,
     MPI,
     Case,
@@ -129,8 +130,13 @@ def pack(
             say(f"{wish.name}: {error.message}")
     racers: list[Racer] = []
     for race_, element, rehearsal in _races() if race or (race is None and not programs) else ():
-        racers.append(_packed_race(packing, race_, element, rehearsal=rehearsal))
-        say(f"{racers[-1].name}: packed")
+        name = _race_name(race_, element, rehearsal=rehearsal)
+        try:
+            racers.append(_packed_race(packing, race_, element, rehearsal=rehearsal))
+            say(f"{name}: packed")
+        except AvialError as error:
+            refused[name] = error.message
+            say(f"{name}: {error.message}")
     made = Made(_commit(), time.strftime("%Y-%m-%d", time.gmtime()), version(), command, CPU)
     contents = Contents(made, tuple(cases), tuple(racers), refused)
     packing.close(contents)
@@ -146,12 +152,13 @@ def pack(
 
 def _empty(folder: Path) -> None:
     if folder.exists():
-        if any(folder.iterdir()) and not (folder / "bundle.json").exists():
+        if any(folder.iterdir()) and not (folder / INDEX).exists():
             raise BindError(
                 f"{folder} holds something that is no bundle", hint="name another folder"
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
+    (folder / INDEX).write_text("{}")  # ours, also where packing breaks off
 
 
 # Programs -----------------------------------------------------------------------------------------
@@ -212,18 +219,24 @@ def _races() -> Iterator[tuple[Race, str, bool]]:
         )
 
 
+def _race_name(race: Race, element: str, *, rehearsal: bool) -> str:
+    return f"race/{race.kind} {element}{' small' * rehearsal}"
+
+
 def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool) -> Racer:
     large = race.large if element == "f32" else race.large_f64
     size = race.small if rehearsal else large
     shapes, dtype = race.shapes(size), dtype_of_element(element)
     arrays = {name: np.empty(shape, dtype) for name, shape in shapes.items()}
     turns = (20, 2) if rehearsal else race.turns
-    name = f"race/{race.kind} {element}{' small' * rehearsal}"
+    name = _race_name(race, element, rehearsal=rehearsal)
+    on_device = True
     for count in turns:
         program = compilation.compile(
             race.text(element, size, count), arrays=arrays, ranks=1, on="gpu", cpu_target=CPU
         )
         packing.add_binary(f"{name}/{count}", program.binary)
+        on_device = on_device and bool(program.binary.manifest.drivers)
     largest = max(array.nbytes for array in arrays.values())
     return Racer(
         name=name,
@@ -235,6 +248,7 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
         bytes=race.sweeps * largest,
         launches=race.launches,
         rehearsal=rehearsal,
+        on_device=on_device,
     )
 
 

@@ -186,20 +186,20 @@ def _both_ways(step: str) -> tuple[tuple[str, str], ...]:
 
 RACES = (
     Race("axpy", "ElementwiseKernel", {"x": 1, "y": 1}, 3, 1,
-         128 * MIB, 64 * MIB, 4096, (400, 2), (("%x, %y", _AXPY),)),
+         128 * MIB, 64 * MIB, 4096, (600, 2), (("%x, %y", _AXPY),)),
     Race("scale", "ElementwiseKernel", {"a": 1, "b": 1}, 4, 2,
-         128 * MIB, 64 * MIB, 4096, (200, 2), _SCALE),
-    Race("jacobi", "RawKernel", {"a": 2, "b": 2}, 4, 2, 11584, 8192, 64, (200, 2),
+         128 * MIB, 64 * MIB, 4096, (300, 2), _SCALE),
+    Race("jacobi", "RawKernel", {"a": 2, "b": 2}, 4, 2, 11584, 8192, 64, (300, 2),
          _both_ways(_STEP)),
-    Race("jacobi-3d", "RawKernel", {"a": 3, "b": 3}, 4, 2, 512, 406, 20, (200, 2),
+    Race("jacobi-3d", "RawKernel", {"a": 3, "b": 3}, 4, 2, 512, 406, 20, (300, 2),
          _both_ways(_STEP_3D)),
-    Race("sum", "cupy.sum (CUB)", {"x": 1, "s": 0}, 1, 1, 128 * MIB, 64 * MIB, 4096, (400, 2),
+    Race("sum", "cupy.sum (CUB)", {"x": 1, "s": 0}, 1, 1, 128 * MIB, 64 * MIB, 4096, (1000, 2),
          (("%x, %s", _SUM),)),
-    Race("exp", "ElementwiseKernel", {"y": 1}, 2, 1, 128 * MIB, 64 * MIB, 4096, (200, 2),
+    Race("exp", "ElementwiseKernel", {"y": 1}, 2, 1, 128 * MIB, 64 * MIB, 4096, (600, 2),
          (("%y", _EXP),)),
     Race("launch", "RawKernel", {"y": 1}, 2, 1, 1024, 1024, 1024, (20000, 2000),
          (("%y", _HALVE),)),
-    Race("gemm", "cupy.matmul (cuBLAS)", {"a": 2, "b": 2, "c": 2}, 4, 1, 2048, 2048, 32, (2, 1),
+    Race("gemm", "cupy.matmul (cuBLAS)", {"a": 2, "b": 2, "c": 2}, 4, 1, 2048, 2048, 32, (6, 1),
          (("%a, %b, %c", _GEMM),)),
 )  # fmt: skip
 """In the order in which they are run: what the goals are about first."""

@@ -1,4 +1,4 @@
-"""A program: compiled, run, checked, shown.
+"""A program: compiled, run, checked, shown; called, it makes one of a Python function.
 
 Text, arrays -> Program (`compile`, `analyse`), by way of the compiler's process
 (`compiler_client`).
@@ -8,8 +8,10 @@ Names are loaded when they are first used: a question at the compiler needs no c
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from avial_lab.program.compilation import Namespace, analyse, compile
@@ -23,6 +25,19 @@ _HOME = {
 }
 
 __all__ = ["Namespace", "Program", "analyse", "compile"]
+
+
+class _Decorator(ModuleType):
+    """This package, which is also the decorator `@avial_lab.program`."""
+
+    def __call__(self, function: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """As `avial_lab.program.functions.program`."""
+        from avial_lab.program.functions import program
+
+        return program(function, **options)
+
+
+sys.modules[__name__].__class__ = _Decorator
 
 
 def __getattr__(name: str) -> object:

@@ -20,6 +20,7 @@ from avial_lab.benchmarks.worth_table import Race, Timed, Worth, worth_facts
 from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError
 from avial_lab.machine.host import CacheLevel, Machine
+from avial_lab.runtime.bare import report
 
 MACHINE = Machine("A processor", "x86_64", 2, 4, (CacheLevel(1, 32768, 1),))
 MADE = {
@@ -122,6 +123,33 @@ def test_the_lab_itself(tmp_path: Path) -> None:
     page = page_of(tmp_path)
     assert "## avial_lab itself" in page
     assert "| an empty task | 0.03 µs | 1 µs |" in page
+
+
+def test_what_a_gpu_did(tmp_path: Path) -> None:
+    row = {
+        "racer": "race/axpy f32", "kind": "axpy", "element": "f32", "peer": "ElementwiseKernel",
+        "bytes": 3e9, "launches": 1, "agree": "equal", "rounds": 7, "ours_s": 1e-3, "peer_s": 2e-3,
+    }  # fmt: skip
+    facts = {
+        "format": report.FORMAT, "version": report.VERSION, "made": {**MADE, "command": "run.py"},
+        "machine": {
+            "device": {"name": "Fast GPU", "driver": "cuda", "memory_bytes": 80 << 30},
+            "nvidia_smi": {"driver_version": "580.1"}, "cpu": "a CPU",
+        },
+        "parts": {
+            "values": {"what": "values", "state": "done", "rows": [{"ok": True}, {"ok": False}]},
+            "race": {"what": "race", "state": "cut short", "rows": [row], "not_run": ["gemm"],
+                     "bandwidth": {"CuPy, within": 4e12}},
+        },
+    }  # fmt: skip
+    put(tmp_path, "fast", facts)
+    page = page_of(tmp_path)
+    assert "## GPUs\n\n### Fast GPU\n" in page
+    assert "[fast.json](fast.json); Fast GPU, 80 GiB, driver 580.1, a CPU; commit" in page
+    assert "| values | done | 1 of 2 |  |" in page
+    assert "| race | cut short | 1 of 1 | 1 |" in page
+    assert "| race/axpy f32 | 1.000 ms | 3000 | 0.75 | ≥ 0.9 | ElementwiseKernel | 1500 |" in page
+    assert "| CuPy, within | 4000.0 |" in page
 
 
 def test_the_order_is_that_of_sections_and_names(tmp_path: Path) -> None:

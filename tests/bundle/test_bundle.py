@@ -17,6 +17,9 @@ import pytest
 from avial_lab.bundle.pack import pack
 from avial_lab.core.errors import BindError
 from avial_lab.runtime.bare.contents import CASES, Bundle
+from tests.runtime.native.builds import built, write_sources
+
+SOURCES = Path(__file__).parents[1] / "runtime" / "native" / "devices" / "c"
 
 NAME = "steps/own/1"
 
@@ -70,9 +73,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
 
 
-def run(bundle: Path, bare: dict[str, str], out: Path, *arguments: str) -> dict[str, Any]:
+def run(
+    bundle: Path, bare: dict[str, str], out: Path, *arguments: str, driver: str = "apart"
+) -> dict[str, Any]:
     python = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}")
-    command = [python, "-s", str(bundle / "run.py"), "-o", str(out), "--driver", "apart"]
+    command = [python, "-s", str(bundle / "run.py"), "-o", str(out), "--driver", driver]
     done = subprocess.run(
         [*command, *arguments], env=bare, capture_output=True, text=True, check=False
     )
@@ -133,6 +138,24 @@ def test_a_wrong_value_and_a_copy_too_many_are_found(
     }
     assert [row["case"] for row in found["parts"]["copies"]["rows"]] == [NAME] * 2
     assert "first at [3, 4]" in found["printed"]
+
+
+def test_what_a_real_driver_refuses_is_told(
+    bundle: Path, bare: dict[str, str], tmp_path: Path
+) -> None:
+    """A stand-in for NVIDIA's, which takes one kernel alone: no program is right, all are told."""
+    driver = tmp_path / "driver"
+    fake = SOURCES / "fake_cuda.c"
+    flags = ["-shared", "-I", ".", "-o", "libcuda.so.1", str(fake)]
+    assert built(flags, write_sources(driver)) == ""
+    mine = bare | {"LD_LIBRARY_PATH": str(driver)}
+    found = run(bundle, mine, tmp_path / "out", "--only", "present,values", driver="cuda")
+    assert found["code"] == 1
+    assert found["machine"]["device"]["name"] == "Fake GPU"
+    assert found["machine"]["device"]["capability"] == 90
+    values = found["parts"]["values"]
+    assert [row["case"] for row in values["rows"]] == [NAME]
+    assert "the driver does not take the kernels" in values["rows"][0]["said"]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

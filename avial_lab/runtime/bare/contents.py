@@ -54,7 +54,8 @@ class Case:
 class Racer:
     """A program compiled for two numbers of turns, so that the difference is that of the turns
     alone; `peer` names what it is raced against. bytes: of a turn, each array once read or written.
-    rehearsal: small, for the emulated device. arrays: shape and dtype by name, in order.
+    rehearsal: small, for the emulated device. arrays: shape and dtype by name, in order. on_device:
+    whether anything of it runs on one.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Racer:
     bytes: int
     launches: int
     rehearsal: bool = False
+    on_device: bool = True
 
 
 @dataclass(frozen=True)

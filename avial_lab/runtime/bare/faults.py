@@ -25,21 +25,22 @@ from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Journal
 from avial_lab.runtime.rank.threads import Threads
 
-HEAD = ".version 7.0\n.target sm_50\n.address_size 64\n"
-_KERNEL = "{head}.visible .entry k(.param .u64 p)\n{{\n{body}\nret;\n}}\n"
-
-
-def _ptx(body: str, head: str = HEAD) -> str:
-    return _KERNEL.format(head=head, body=body)
-
-
-NOTHING = _ptx("")
-TRAP = _ptx("trap;")
-NULL = _ptx(".reg .u64 %a;\nmov.u64 %a, 0;\nst.global.u32 [%a], 1;")
-ENDLESS = _ptx(
+NOTHING = ""
+TRAP = "trap;"
+NULL = ".reg .u64 %a;\nmov.u64 %a, 0;\nst.global.u32 [%a], 1;"
+ENDLESS = (
     ".reg .u64 %a;\n.reg .u32 %v;\n.reg .pred %q;\nld.param.u64 %a, [p];\n"
     "again: ld.volatile.global.u32 %v, [%a];\nsetp.eq.u32 %q, %v, 0;\n@%q bra again;"
 )
+
+_NEWEST = 75
+"""What PTX is written for on devices that have more: drivers of CUDA 13 begin there."""
+
+
+def ptx(body: str, capability: int, version: str = "7.0") -> str:
+    """A kernel `k` of one 64-bit argument."""
+    head = f".version {version}\n.target sm_{min(capability, _NEWEST)}\n.address_size 64\n"
+    return f"{head}.visible .entry k(.param .u64 p)\n{{\n{body}\nret;\n}}\n"
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,16 @@ class _At:
 
     def launch(self, grid: Sequence[int], block: Sequence[int], shared_bytes: int = 0) -> None:
         device = self.device()
-        kernel = device.kernel(NOTHING, "k") if self.driver == "cuda" else 1
+        real = self.driver == "cuda"
+        kernel = device.kernel(ptx(NOTHING, device.facts().capability), "k") if real else 1
         device.launch(kernel, grid, block, (0,), shared_bytes=shared_bytes)
 
-    def runs(self, image: str, name: str = "k") -> None:
+    def loads(self, text: str) -> None:
+        self.device().kernel(text, "k")
+
+    def runs(self, body: str, name: str = "k", **how: str) -> None:
         device = self.device()
+        image = ptx(body, device.facts().capability, **how)
         address = device.allocate(1 << 20)
         device.copy_in(address, np.zeros(1 << 17))
         device.finish()
@@ -145,8 +151,8 @@ _DO: dict[str, Callable[[_At], object]] = {
     "shared": lambda at: at.launch((1,), (1,), 1 << 30),
     "memory": lambda at: at.device().allocate(1 << 50),
     "no-driver": lambda at: at.without_driver(),
-    "bad-ptx": lambda at: at.runs("this is no PTX"),
-    "new-ptx": lambda at: at.runs(_ptx("", HEAD.replace("7.0", "99.0"))),
+    "bad-ptx": lambda at: at.loads("this is no PTX"),
+    "new-ptx": lambda at: at.runs(NOTHING, version="99.0"),
     "no-kernel": lambda at: at.runs(NOTHING, "nobody"),
     "trap": lambda at: at.runs(TRAP),
     "illegal": lambda at: at.runs(NULL),

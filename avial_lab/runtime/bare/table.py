@@ -64,6 +64,8 @@ def race_rows(facts: Facts) -> list[tuple[str, ...]]:
 
 def _race_row(row: Facts, copied: float | None) -> tuple[str, ...]:
     ours, peer = row["ours_s"], row.get("peer_s")
+    if ours <= 0:  # the difference of two times that are alike
+        return (row["racer"], "too short", *[""] * 3, row["peer"], "", "", row["agree"])
     if row["kind"] == "launch":
         ratio = f"{ours / peer:.2f} ×" if peer else ""
         goal = f"≤ {LAUNCH_GOAL} ×"

@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from avial_lab.core.errors import AvialError
 
@@ -38,9 +38,10 @@ class AskedProcess:
         limit_s: float,
         environment: Mapping[str, str] | None = None,
         own_group: bool = False,
+        errors: IO[bytes] | None = None,
     ) -> None:
         """`program` is Python's, and ends in `answer_all`. An answer may take `limit_s`.
-        `own_group`: Ctrl-C does not reach it.
+        `own_group`: Ctrl-C does not reach it. `errors`: where it prints, else where we do.
         """
         self.limit_s = limit_s
         # Not with -m: its classes would be those of __main__, and answers unknown to who asked.
@@ -48,6 +49,7 @@ class AskedProcess:
             [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=errors,
             env=environment,
             start_new_session=own_group,
         )

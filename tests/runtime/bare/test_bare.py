@@ -85,8 +85,10 @@ def test_a_race_in_shares_of_what_is_copied() -> None:
     }  # fmt: skip
     launch = {**row, "kind": "launch", "ours_s": 2e-6, "peer_s": 4e-6}
     rate = {"CuPy, within": 4e12}
-    facts = {"parts": {"race": {"rows": [row, launch, {"racer": "x"}], "bandwidth": rate}}}
+    rows = [row, launch, {"racer": "x"}, {**row, "ours_s": -1e-9}]
+    facts = {"parts": {"race": {"rows": rows, "bandwidth": rate}}}
     assert race_rows(facts) == [
         ("r", "1.000 ms", "3000", "0.75", "≥ 0.9", "p", "1500", "2.000 ms", "all"),
         ("r", "2.00 µs", "", "0.50 ×", "≤ 1.3 ×", "p", "", "4.00 µs", "all"),
+        ("r", "too short", "", "", "", "p", "", "", "all"),
     ]

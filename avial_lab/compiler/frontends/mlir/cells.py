@@ -32,6 +32,7 @@ from avial_lab.compiler.frontends.notation.limits import check_limits
 from avial_lab.compiler.frontends.notation.programs import elaborate
 from avial_lab.compiler.frontends.notation.rules import USAGE
 from avial_lab.compiler.frontends.notation.source import STATEMENT, Source, did_you_mean
+from avial_lab.compiler.ir.attributes import CONTRACTED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.dialects.verify import verify_program
 from avial_lab.compiler.ir.divisors import refuse_divisors
@@ -143,6 +144,9 @@ def _settle_plain(
     collapse_unit_extents(module.operation)
     count_unsigned_in_index(module.operation)
     function = program_function(module)
+    if CONTRACTED in function.attributes:
+        module.operation.attributes[CONTRACTED] = function.attributes[CONTRACTED]
+        del function.attributes[CONTRACTED]
     results_to_arguments(function, handed_back=tensors)
     # C compiled by Polygeist hands sizes over that nobody looks at.
     read_only = bind_arguments(function, binding, scalars, all_known=False, dynamic=dynamic)

@@ -6,7 +6,7 @@ it: pointers and numbers for arguments, the threads' numbers from the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -36,10 +36,11 @@ class KernelsToGpu:
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
             block = module.regions[0].blocks[0]
-            kernels = [f for f in functions_in(module) if KERNEL in f.attributes]
+            functions = {text_attribute(f, "sym_name"): f for f in functions_in(module)}
+            kernels = [f for f in functions.values() if KERNEL in f.attributes]
             for kernel in reversed(kernels):  # each comes before those that stand there
                 with ir.InsertionPoint.at_block_begin(block), kernel.location:
-                    _in_its_module(kernel, self.chip)
+                    _in_its_module(kernel, self.chip, _called_by(kernel, functions))
             for op in [view.operation for view in block.operations]:
                 if op.name != "gpu.module":
                     op.erase()
@@ -63,6 +64,20 @@ makes calls of NVIDIA's library of them, whose roots are approximate.
 """
 
 
+def _called_by(kernel: ir.Operation, functions: Mapping[str, ir.Operation]) -> list[ir.Operation]:
+    """The functions that it calls, and those that they call: elementary functions as code."""
+    found: dict[str, ir.Operation] = {}
+    waiting = [kernel]
+    while waiting:
+        for op in operations_in(waiting.pop()):
+            if op.name == "func.call":
+                name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                if name not in found:
+                    found[name] = functions[name]
+                    waiting.append(functions[name])
+    return list(found.values())
+
+
 def _use_instructions(kernel: ir.Operation) -> None:
     for op in operations_in(kernel):
         if op.name in _INTRINSICS:
@@ -84,8 +99,9 @@ def _use_instructions(kernel: ir.Operation) -> None:
 _NUMBERS = [f"gpu.{what}_id" for what in ("block", "thread")]
 
 
-def _in_its_module(kernel: ir.Operation, chip: str) -> None:
-    _use_instructions(kernel)
+def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operation]) -> None:
+    for each in (kernel, *called):
+        _use_instructions(each)
     name = text_attribute(kernel, "sym_name")
     target = ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{chip}">')
     around = ir.Operation.create(
@@ -110,6 +126,9 @@ def _in_its_module(kernel: ir.Operation, chip: str) -> None:
             },
             regions=1,
         )
+        inlined = ir.Attribute.parse("#llvm.linkage<internal>")  # and then gone
+        for each in called:
+            each.clone().operation.attributes["llvm.linkage"] = inlined
     _move_body(function, old, given, kinds)
 
 

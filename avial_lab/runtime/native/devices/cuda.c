@@ -1,9 +1,10 @@
 /* An NVIDIA GPU by its driver alone, which is loaded when the first device is asked for. The primary
  * context is used, as CuPy and PyTorch do: what they allocate in this process is ours to use.
  *
- * An event is a queue and a number; the last `RING` of a queue have an object of the driver's.
- * Whoever waits for an older one waits for the one that took its object: a later one of the same
- * queue, which is over no earlier.
+ * An event is a queue and a number: that of a point in the queue. Most points nobody waits for. The
+ * driver is asked to record one when somebody does, in one of the queue's `RING` objects; it then
+ * stands for all points before. Whoever waits for an older point waits for the first that was
+ * recorded after it, which is over no earlier. What a queue has waited for it need not wait for again.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -26,7 +27,10 @@ typedef struct {
     CUcontext context;
     CUstream streams[QUEUES];
     CUevent events[QUEUES][RING];
-    int64_t recorded[QUEUES];
+    int64_t points[QUEUES];         /* how many there are */
+    int64_t objects[QUEUES];        /* how often one was recorded */
+    int64_t recorded[QUEUES][RING]; /* the point that each object stands for */
+    int64_t waited[QUEUES][QUEUES], synchronised[QUEUES]; /* up to which point of another queue */
     Limits limits; /* but for the bytes that are free */
     CUmodule *modules;
     CUdeviceptr *addresses;
@@ -315,32 +319,48 @@ static bool cuda_launch(void *handle, enum Queue queue, const Launch *l)
 static Event_ cuda_record(void *handle, enum Queue queue)
 {
     Cuda *c = handle;
-    if (!use(c)) return 0;
-    int64_t number = ++c->recorded[queue];
-    if (!went_well(cu.cuEventRecord(c->events[queue][number % RING], c->streams[queue]),
-                   "a GPU's queue failed"))
-        return 0;
-    return number * QUEUES + queue;
+    return ++c->points[queue] * QUEUES + queue;
 }
 
-static CUevent object_of(const Cuda *c, Event_ event)
+/* An object that is recorded at the event's point or after it; NULL where the driver refuses. */
+static CUevent object_of(Cuda *c, Event_ event)
 {
-    return c->events[event % QUEUES][event / QUEUES % RING];
+    int64_t q = event % QUEUES, point = event / QUEUES, last = c->objects[q], k = last;
+    if (!last || c->recorded[q][last % RING] < point) {
+        k = last + 1;
+        if (!use(c) || !went_well(cu.cuEventRecord(c->events[q][k % RING], c->streams[q]),
+                                  "a GPU's queue failed"))
+            return NULL;
+        c->recorded[q][k % RING] = c->points[q];
+        c->objects[q] = k;
+    }
+    while (k > 1 && k > last - RING + 1 && c->recorded[q][(k - 1) % RING] >= point) k--;
+    return c->events[q][k % RING];
 }
 
 static bool cuda_wait(void *handle, enum Queue queue, void *other, Event_ event)
 {
     Cuda *c = handle;
-    if (!event || (handle == other && event % QUEUES == queue)) return true;
-    return use(c) && went_well(cu.cuStreamWaitEvent(c->streams[queue], object_of(other, event), 0),
-                               "a GPU's queue failed");
+    int64_t *waited = handle == other ? &c->waited[queue][event % QUEUES] : NULL;
+    if (!event || (waited && (event % QUEUES == queue || *waited >= event / QUEUES))) return true;
+    CUevent object = object_of(other, event);
+    if (!object || !use(c)) return false;
+    if (!went_well(cu.cuStreamWaitEvent(c->streams[queue], object, 0), "a GPU's queue failed"))
+        return false;
+    if (waited) *waited = event / QUEUES;
+    return true;
 }
 
 static bool cuda_synchronise(void *handle, Event_ event)
 {
     Cuda *c = handle;
-    if (!event) return true;
-    return use(c) && went_well(cu.cuEventSynchronize(object_of(c, event)), "a GPU's queue failed");
+    int64_t *done = &c->synchronised[event % QUEUES];
+    if (!event || *done >= event / QUEUES) return true;
+    CUevent object = object_of(c, event);
+    if (!object || !use(c)) return false;
+    if (!went_well(cu.cuEventSynchronize(object), "a GPU's queue failed")) return false;
+    *done = event / QUEUES;
+    return true;
 }
 
 static bool cuda_finish(void *handle)

@@ -57,7 +57,7 @@ typedef struct {
     char name[128];
 } Limits;
 
-/* `native/driver_table.py` has the same up to `why`. */
+/* `native/driver_table.py` has the same. */
 typedef struct {
     const char *name;
     int64_t (*count)(void);        /* how many devices there are; -1 where that is not known */

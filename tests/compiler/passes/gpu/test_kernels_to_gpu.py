@@ -30,26 +30,30 @@ func.func @chain(%A: memref<200xf32>, %B: memref<200xf32>) {
 }"""
 
 
-def ptx_of(program: avial_lab.Program) -> dict[str, str]:
-    return {
-        name.removeprefix("ptx:"): str(program.stages[name])
-        for name in program.stages
-        if name.startswith("ptx:")
-    }
-
-
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_arithmetic_is_the_cpus(strict: bool) -> None:
     """What is fused is decided before there are kernels; roots and quotients are exact."""
     arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
     program = avial_lab.compile(CHAIN, arrays=arrays, ranks=1, on="gpu", strict=strict)
-    ((name, text),) = ptx_of(program).items()
+    ((name, text),) = program.binary.ptx.items()
     assert f".visible .entry {name}(" in text
     assert {"sqrt.rn.f32", "div.rn.f32"} <= set(re.findall(r"\S+\.rn\.f32", text))
     assert ("fma.rn.f32" in text) == (not strict)
     assert ("mul.rn.f32" in text) == strict
     assert not re.search(r"\b(add|mul|mad|div|sqrt)\.(f32|approx|full|ftz)", text)
-    assert text.rstrip().encode() in program.binary.shared_object, "the program carries it"
+    assert text.encode() in program.binary.shared_object, "the program carries it"
+
+
+def test_elementary_functions_are_the_projects_own() -> None:
+    """In code, not calls of a library; a function with none of it stays on the CPU, and says so."""
+    arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
+    text = CHAIN.replace("math.sqrt", "math.exp")
+    program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
+    (ptx,) = program.binary.ptx.values()
+    assert "__nv_" not in ptx
+    program = avial_lab.compile(CHAIN.replace("sqrt", "sin"), arrays=arrays, ranks=1, on="gpu")
+    assert not program.binary.ptx
+    assert "runs on the CPU: sin is computed by the CPU's library" in str(program.explain())
 
 
 @cache
@@ -58,7 +62,7 @@ def all_ptx() -> dict[str, str]:
     for name in kernels.names():
         kernel = kernels.load(name)
         for element in kernel.elements:
-            sizes = dict.fromkeys(kernel.size_names, 9)
+            sizes = dict.fromkeys(kernel.size_names, 100)
             given = kernel.inputs(sizes, ELEMENTS[element], np.random.default_rng(1))
             program = avial_lab.compile(
                 kernel.mlir(element, sizes),
@@ -66,9 +70,10 @@ def all_ptx() -> dict[str, str]:
                 scalars={k: v for k, v in given.items() if not isinstance(v, np.ndarray)},
                 ranks=1, on="gpu",
             )  # fmt: skip
-            made = ptx_of(program)
-            assert all(".entry" in text for text in made.values()), (name, element, made)
-            found |= {f"{name} {element} {kernel}": text for kernel, text in made.items()}
+            stages = [stage for stage in program.stages if stage.startswith("ptx:")]
+            assert len(stages) == len(program.binary.ptx), (name, element, program.stages)
+            for symbol, text in program.binary.ptx.items():
+                found[f"{name} {element} {symbol}"] = text
     return found
 
 

@@ -12,6 +12,13 @@ CUDA_CALLS(FAKE)
 
 static int current, kernel;
 
+/* A stream, with how much was put into it (copies within the device alone), and an event, with how
+ * much that was when it was recorded; how much the host has waited for, and how often. */
+typedef struct {
+    int64_t put;
+} Line;
+int64_t fake_over, fake_waits, fake_records;
+
 CUresult cuInit(unsigned flags) { return (int)flags; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 CUresult cuGetErrorString(CUresult error, const char **words)
@@ -67,6 +74,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    ((Line *)stream)->put++;
     return cuMemcpyHtoDAsync_v2(to, (void *)(uintptr_t)from, bytes, stream);
 }
 CUresult cuMemcpy2DAsync_v2(const CUcopy2d *c, CUstream stream)
@@ -106,7 +114,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 }
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    return *stream = malloc(1), flags != CU_NON_BLOCKING;
+    return *stream = calloc(1, sizeof(Line)), flags != CU_NON_BLOCKING;
 }
 CUresult cuStreamDestroy_v2(CUstream stream) { return free(stream), 0; }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
@@ -115,8 +123,16 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 }
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    return *event = malloc(1), flags != CU_NO_TIMING;
+    return *event = calloc(1, sizeof(Line)), flags != CU_NO_TIMING;
 }
 CUresult cuEventDestroy_v2(CUevent event) { return free(event), 0; }
-CUresult cuEventRecord(CUevent event, CUstream stream) { return !event || !stream; }
-CUresult cuEventSynchronize(CUevent event) { return !event; }
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    *(Line *)event = *(Line *)stream;
+    return fake_records++, 0;
+}
+CUresult cuEventSynchronize(CUevent event)
+{
+    fake_over = ((Line *)event)->put;
+    return fake_waits++, 0;
+}

@@ -298,6 +298,40 @@ static void test_cuda_copies_and_launches(void)
     d->close(device);
 }
 
+static int64_t told(const char *name)
+{
+    int64_t *there;
+    void *symbol = dlsym(cu.library, name);
+    memcpy(&there, &symbol, sizeof there);
+    return *there;
+}
+
+/* Whoever waits for a point waits for what was put before it, be it recorded or long overwritten; and
+ * the driver hears of no point that nobody waits for. */
+static void test_cuda_events(void)
+{
+    const Driver *d = &cuda_driver;
+    void *device = opened();
+    static Event_ points[2000];
+    int64_t known = 0, before = told("fake_records");
+    BoxCopy within = {.kind = COPY_WITHIN, .device = d->allocate(device, 16), .run_bytes = 8};
+    within.source = within.device + 8;
+    for (int64_t k = 0; k < 2000; k++) {
+        CHECK(d->copy(device, QUEUE_KERNELS, &within));
+        points[k] = d->record(device, QUEUE_KERNELS);
+        if (k % 7 != 3) continue;
+        int64_t asked = k - random_in(0, k < 300 ? k + 1 : 300);
+        int64_t waits = told("fake_waits");
+        CHECK(d->synchronise(device, points[asked]));
+        if (told("fake_waits") > waits && told("fake_over") > known) known = told("fake_over");
+        CHECK(known >= asked + 1);
+        CHECK(d->wait(device, QUEUE_OUT, device, points[asked]));
+    }
+    CHECK(told("fake_records") - before <= 2000 / 7 + 1);
+    CHECK(d->record(device, QUEUE_IN) && told("fake_records") - before <= 2000 / 7 + 1);
+    d->close(device);
+}
+
 static void test_cuda_newer_ptx(void)
 {
     void *device = opened();
@@ -336,6 +370,7 @@ static const struct {
     {"what is not ours", test_what_is_not_ours},
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
+    {"cuda: events", test_cuda_events},
     {"cuda: newer ptx", test_cuda_newer_ptx},
     {"cuda: another device", test_cuda_another_device},
     {"cuda: no driver", test_cuda_no_driver},

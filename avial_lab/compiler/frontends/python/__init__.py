@@ -1,0 +1,1 @@
+"""Python functions as programs: their source -> the text of a func.func. Loads no MLIR."""

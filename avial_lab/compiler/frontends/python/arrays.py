@@ -1,0 +1,470 @@
+"""Whole-array operations as loops: views, assignment, reductions, products of matrices.
+
+Arrays, Lazy values -> lines of MLIR. What is computed element by element becomes one nest, with the
+assignment or the reduction that takes it; an assignment that would overwrite what it still reads
+goes by memory of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, constant
+from avial_lab.compiler.frontends.python.emitter import Emitter
+from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind, promoted
+from avial_lab.compiler.frontends.python.linear import Linear, least, most, number
+from avial_lab.compiler.frontends.python.values import (
+    Array,
+    Axis,
+    Lazy,
+    Number,
+    Shape,
+    memref,
+    whole,
+)
+
+HEAVY = 12
+"""Operations of an element from which on a value is kept where it would be computed again."""
+
+ALL = slice(None)
+Index = Number | slice | None
+"""A subscript: an element, a stretch (of Numbers or None), or a new axis."""
+
+
+@dataclass
+class Arrays:
+    """Writes with `emitter` and `arithmetic`. `overlapping` names memories of the caller that share
+    elements.
+    """
+
+    e: Emitter
+    a: Arithmetic
+    refuse: Callable[..., Exception]
+    overlapping: frozenset[str] = frozenset()
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def fresh(self, kind: Kind, shape: Shape) -> Array:
+        """Memory of the program's own, for as many elements as there may be."""
+        extents: list[int] = []
+        for extent in shape:
+            high = most(extent, self.e.ranges)
+            if high is None:
+                raise self.refuse(
+                    "how large this array is, is known only when it runs",
+                    "make it before the loop, as large as it gets, and work on a part of it",
+                )
+            extents.append(max(high, 0))
+        kind = Kind(kind.dtype)
+        name = self.e.fresh("own")
+        self.e.entry.append(f"  {name} = memref.alloc() : {memref(extents, kind)}{self.e.place}")
+        made = whole(name, kind, extents, own=True)
+        return replace(made, shape=tuple(shape))
+
+    def load(self, array: Array, index: Sequence[Linear]) -> Number:
+        place = array.place(index)
+        kind = Kind(array.kind.dtype)
+        return Number(kind, ssa=self.e.value(f"{self._access('load', array, place)}"))
+
+    def store(self, value: Number, array: Array, index: Sequence[Linear]) -> None:
+        ssa = self.a.value(value, array.kind)
+        place = array.place(index)
+        self.e.line(self._access(f"store {ssa},", array, place))
+
+    def _access(self, what: str, array: Array, place: Sequence[Linear]) -> str:
+        if all(map(self.e.is_affine, place)):
+            at = ", ".join(index.text(symbols=self.e.symbols) for index in place)
+            return f"affine.{what} {array.memory}[{at}] : {array.type}"
+        at = ", ".join(self.e.index(index) for index in place)
+        return f"memref.{what} {array.memory}[{at}] : {array.type}"
+
+    # -- subscripts --------------------------------------------------------------------------------
+
+    def view(self, array: Array, index: Sequence[Index]) -> Array:
+        """The part of an array; with an index for each dimension it has none left."""
+        used = sum(each is not None for each in index)
+        if used > len(array.shape):
+            raise self.refuse(
+                f"too many indices: the array has {len(array.shape)} dimensions, and {used} "
+                "are indexed",
+                "leave some out",
+            )
+        index = [*index, *[ALL] * (len(array.shape) - used)]
+        shape: list[Linear] = []
+        parts: list[tuple[Linear, int, int]] = []  # of the old view's dims: offset, new dim, step
+        for each in index:
+            if each is None:
+                shape.append(number(1))
+                continue
+            extent = array.shape[len(parts)]
+            if isinstance(each, Number):
+                parts.append((self.position(each, extent), -1, 0))
+            else:
+                start, count, step = self._stretch(each, extent)
+                parts.append((start, len(shape), step))
+                shape.append(count)
+        axes = tuple(
+            axis
+            if axis.dim < 0
+            else Axis(
+                axis.offset + parts[axis.dim][0].scaled(axis.step),
+                parts[axis.dim][1],
+                axis.step * parts[axis.dim][2],
+            )
+            for axis in array.axes
+        )
+        return replace(array, shape=tuple(shape), axes=axes)
+
+    def position(self, index: Number, extent: Linear) -> Linear:
+        """Where the element is: counted from the end where it is negative."""
+        if not index.kind.is_int:
+            raise self.refuse(f"an index is an integer, not {index.kind}", "convert it with int(…)")
+        if index.linear is None:
+            if index.known is not None:
+                return self.position(affine(number(int(index.known.real))), extent)
+            return self._checked(index, extent)
+        at = index.linear
+        low, high = least(at, self.e.ranges), most(at, self.e.ranges)
+        if low is not None and low >= 0:
+            pass
+        elif high is not None and high < 0:
+            at = at + extent
+        else:
+            return self._wrapped(at, extent)
+        beyond = least(at - extent, self.e.ranges)
+        under = most(at, self.e.ranges)
+        if (beyond is not None and beyond >= 0) or (under is not None and under < 0):
+            no = self.a.value(constant(False))
+            told = index.linear.known
+            size = extent.known if extent.known is not None else "its size"
+            words = f"index {told if told is not None else ''} is out of bounds, size {size}"
+            self.a.raise_unless(no, "IndexError", words)
+            return number(0)
+        if not self.e.is_affine(at):
+            return self._inside(at, extent)
+        return at
+
+    def _inside(self, at: Linear, extent: Linear) -> Linear:
+        """An index that no loop's ends bound, checked where it is used."""
+        high = most(at - extent, self.e.ranges)
+        if high is not None and high < 0:
+            return at
+        index, size = self.e.index(at), self.e.index(extent)
+        ok = self.e.value(f"arith.cmpi slt, {index}, {size} : index")
+        self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
+        return at
+
+    def _wrapped(self, at: Linear, extent: Linear) -> Linear:
+        """From the end where it is negative, which only the run knows."""
+        zero = self.e.value("arith.constant 0 : index")
+        index, size = self.e.index(at), self.e.index(extent)
+        below = self.e.value(f"arith.cmpi slt, {index}, {zero} : index")
+        moved = self.e.value(f"arith.addi {index}, {size} : index")
+        chosen = self.e.value(f"arith.select {below}, {moved}, {index} : index")
+        high, low = most(at - extent, self.e.ranges), least(at + extent, self.e.ranges)
+        if not (high is not None and high < 0 and low is not None and low >= 0):
+            ok = self.e.value(f"arith.cmpi ult, {chosen}, {size} : index")
+            self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
+        return Linear({chosen: 1})
+
+    def _checked(self, index: Number, extent: Linear) -> Linear:
+        whole_index = self.a.value(index, INT64)
+        name = self.e.value(f"arith.index_cast {whole_index} : i64 to index")
+        return self._wrapped(Linear({name: 1}), extent)
+
+    def _stretch(self, part: slice, extent: Linear) -> tuple[Linear, Linear, int]:
+        """First element, number of elements, step."""
+        step = 1 if part.step is None else self._known_step(part.step)
+        ends = [None if end is None else self._end(end) for end in (part.start, part.stop)]
+        if extent.known is not None and all(end is None or end.known is not None for end in ends):
+            numbers = [None if end is None else end.known for end in ends]
+            chosen = range(*slice(numbers[0], numbers[1], step).indices(extent.known))
+            return number(chosen.start), number(len(chosen)), step
+        if step != 1:
+            raise self.refuse(
+                "a slice with a step has ends that are numbers here", "write it as a loop"
+            )
+        first = number(0) if ends[0] is None else self._clamped(ends[0], extent)
+        last = extent if ends[1] is None else self._clamped(ends[1], extent)
+        count = last - first
+        low = least(count, self.e.ranges)
+        if low is None or low < 0:
+            # (Loops of it run no time where it is negative.)
+            count = self._at_least_zero(count) if not self.e.is_affine(count) else count
+        return first, count, step
+
+    def _end(self, end: Number) -> Linear:
+        if not end.kind.is_int:
+            raise self.refuse(f"a slice ends at integers, not at {end.kind}", "use int(…)")
+        if end.linear is not None:
+            return end.linear
+        if end.known is not None:
+            return number(int(end.known.real))
+        index = self.e.value(f"arith.index_cast {self.a.value(end, INT64)} : i64 to index")
+        return Linear({index: 1})
+
+    def _known_step(self, step: Number) -> int:
+        if not isinstance(step.known, int) or step.known == 0:
+            raise self.refuse("the step of a slice is a number other than 0", "write it as a loop")
+        return step.known
+
+    def _clamped(self, end: Linear, extent: Linear) -> Linear:
+        """As Python takes the end of a slice: from the array's end where negative, and never
+        outside.
+        """
+        low, high = least(end, self.e.ranges), most(end, self.e.ranges)
+        if low is not None and low >= 0:
+            pass
+        elif high is not None and high < 0:
+            end = end + extent
+        else:
+            zero = self.e.value("arith.constant 0 : index")
+            index, size = self.e.index(end), self.e.index(extent)
+            below = self.e.value(f"arith.cmpi slt, {index}, {zero} : index")
+            moved = self.e.value(f"arith.addi {index}, {size} : index")
+            chosen = self.e.value(f"arith.select {below}, {moved}, {index} : index")
+            end = Linear({self.e.value(f"arith.maxsi {chosen}, {zero} : index"): 1})
+        over = most(end - extent, self.e.ranges)
+        if over is not None and over <= 0:
+            return end
+        index, size = self.e.index(end), self.e.index(extent)
+        return Linear({self.e.value(f"arith.minsi {index}, {size} : index"): 1})
+
+    def _at_least_zero(self, count: Linear) -> Linear:
+        zero = self.e.value("arith.constant 0 : index")
+        return Linear({self.e.value(f"arith.maxsi {self.e.index(count)}, {zero} : index"): 1})
+
+    def transposed(self, array: Array, order: Sequence[int]) -> Array:
+        shape = tuple(array.shape[d] for d in order)
+        where = {old: new for new, old in enumerate(order)}
+        axes = tuple(
+            axis if axis.dim < 0 else replace(axis, dim=where[axis.dim]) for axis in array.axes
+        )
+        return replace(array, shape=shape, axes=axes)
+
+    # -- element by element ------------------------------------------------------------------------
+
+    def lazy(self, value: Array | Lazy | Number) -> Lazy:
+        match value:
+            case Lazy():
+                return value
+            case Number():
+                return Lazy(value.kind, (), lambda _: value, (), 0)
+            case Array():
+                return Lazy(value.kind, value.shape, lambda at: self.load(value, at), (value,))
+
+    def mapped(
+        self, kind: Kind, compute: Callable[..., Number], *operands: Array | Lazy | Number
+    ) -> Lazy:
+        """One of `compute` for each element, of the operands' elements, which are broadcast."""
+        given = [self.lazy(self._kept(operand)) for operand in operands]
+        shape = self.broadcast(*(each.shape for each in given))
+
+        def element(at: Sequence[Linear]) -> Number:
+            return compute(*(each.element(self._own_index(each, at)) for each in given))
+
+        reads = tuple(array for each in given for array in each.reads)
+        return Lazy(kind, shape, element, reads, 1 + sum(each.cost for each in given))
+
+    def _kept(self, value: Array | Lazy | Number) -> Array | Lazy | Number:
+        if isinstance(value, Lazy) and value.cost > HEAVY * 8:
+            return self.materialised(value)
+        return value
+
+    def _own_index(self, value: Lazy, at: Sequence[Linear]) -> list[Linear]:
+        """The operand's index, its broadcast dimensions at 0."""
+        last = at[len(at) - len(value.shape) :]
+        return [
+            number(0) if extent.known == 1 else index
+            for extent, index in zip(value.shape, last, strict=True)
+        ]
+
+    def broadcast(self, *shapes: Shape) -> Shape:
+        rank = max(map(len, shapes))
+        found: list[Linear] = []
+        for d in range(rank):
+            extent = number(1)
+            for shape in shapes:
+                at = d - (rank - len(shape))
+                if at >= 0 and shape[at].known != 1:
+                    extent = self._same(extent, shape[at], shapes)
+            found.append(extent)
+        return tuple(found)
+
+    def _same(self, x: Linear, y: Linear, shapes: Sequence[Shape]) -> Linear:
+        if x.known == 1:
+            return y
+        apart = x - y
+        if apart.known == 0:
+            return x
+        words = " ".join(f"({', '.join(e.text() for e in shape)})" for shape in shapes)
+        if apart.known is not None:
+            raise self.refuse(
+                f"operands could not be broadcast together with shapes {words}", "", ValueError
+            )
+        raise self.refuse(
+            f"whether the shapes {words} are equal is known only when it runs",
+            "write it as a loop",
+        )
+
+    @contextmanager
+    def nest(self, shape: Shape, words: str = "ijklmn") -> Generator[list[Linear]]:
+        """Loops over all indices."""
+        with ExitStack() as stack:
+            index: list[Linear] = []
+            for d, extent in enumerate(shape):
+                if extent.known == 1:
+                    index.append(number(0))
+                elif self.e.is_affine(extent):
+                    loop = self.e.loop(number(0), extent, word=words[d % len(words)])
+                    index.append(stack.enter_context(loop))
+                else:
+                    loop = self.plain_loop(number(0), extent, number(1))
+                    index.append(stack.enter_context(loop))
+            yield index
+
+    @contextmanager
+    def plain_loop(self, low: Linear, high: Linear, step: Linear) -> Generator[Linear]:
+        """scf.for, whose ends may be anything."""
+        name = self.e.fresh("i")
+        ends = [self.e.index(each) for each in (low, high, step)]
+        from avial_lab.compiler.frontends.python.linear import Range
+
+        head = f"scf.for {name} = {ends[0]} to {ends[1]} step {ends[2]} {{"
+        with self.e.block(head):
+            self.e.ranges[name] = Range(low, high - number(1))
+            yield Linear({name: 1})
+
+    def assign(self, target: Array, value: Array | Lazy | Number) -> None:
+        """Every element of `target` gets the value's, which is broadcast."""
+        source = self.lazy(value)
+        while len(source.shape) > len(target.shape) and source.shape[0].known == 1:
+            inner = source
+            source = replace(
+                inner,
+                shape=inner.shape[1:],
+                element=lambda at, inner=inner: inner.element([number(0), *at]),
+            )
+        shape = self.broadcast(target.shape, source.shape)
+        if len(shape) != len(target.shape) or any(
+            (a - b).known != 0 for a, b in zip(shape, target.shape, strict=True)
+        ):
+            raise self.refuse(
+                f"could not broadcast the value into shape "
+                f"({', '.join(extent.text() for extent in target.shape)})",
+                "",
+                ValueError,
+            )
+        if any(self._disturbs(target, array) for array in source.reads):
+            source = self.lazy(self.materialised(source))
+        with self.nest(target.shape) as at:
+            self.store(source.element(self._own_index(source, at)), target, at)
+
+    def _disturbs(self, target: Array, array: Array) -> bool:
+        """Whether writing the one element by element may change another element of the other."""
+        if target.memory != array.memory:
+            return {target.memory, array.memory} <= self.overlapping
+        return target.axes != array.axes
+
+    def materialised(self, value: Array | Lazy | Number) -> Array:
+        """Computed, in memory of its own."""
+        source = self.lazy(value)
+        made = self.fresh(source.kind, source.shape)
+        with self.nest(source.shape) as at:
+            self.store(source.element(at), made, at)
+        return made
+
+    def in_memory(self, value: Array | Lazy) -> Array:
+        return value if isinstance(value, Array) else self.materialised(value)
+
+    # -- reductions --------------------------------------------------------------------------------
+
+    def cell(self, kind: Kind, first: Number | None = None) -> Array:
+        """Memory of one number, of the block that it is made in."""
+        name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
+        made = whole(name, kind, (), own=True)
+        if first is not None:
+            self.store(first, made, [])
+        return made
+
+    def reduced(
+        self,
+        value: Array | Lazy,
+        kind: Kind,
+        first: Callable[[Sequence[Linear]], Number],
+        step: Callable[[Number, Number], Number],
+        *,
+        axes: Sequence[int],
+        keep: bool = False,
+    ) -> Number | Array:
+        """`step` of what there is and each element, from `first` on, along the axes. `first` is
+        given the index of an element whose coordinates along the axes are 0.
+        """
+        source = self.lazy(value)
+        rank = len(source.shape)
+        kept = [d for d in range(rank) if d not in axes]
+        shape = tuple(source.shape[d] for d in kept)
+        target = self.fresh(kind, shape) if kept else self.cell(kind)
+        with self.nest(shape) as at:
+            where = dict(zip(kept, at, strict=True))
+            begin = [where.get(d, number(0)) for d in range(rank)]
+            self.store(first(begin), target, at)
+            inner = tuple(source.shape[d] for d in axes)
+            with self.nest(inner, "rstuvw") as along:
+                full = where | dict(zip(axes, along, strict=True))
+                element = self.a.cast(source.element([full[d] for d in range(rank)]), kind)
+                # The element first: what is added to stands beside the addition.
+                self.store(step(self.load(target, at), element), target, at)
+        if not kept and not keep:
+            return self.load(target, [])
+        if keep:
+            return self.view(target, [ALL if d in kept else None for d in range(rank)])
+        return target
+
+    def product(self, x: Array | Lazy, y: Array | Lazy) -> Number | Array:
+        """As numpy.matmul of one or two dimensions."""
+        left, right = self.in_memory(x), self.in_memory(y)
+        kind = promoted(x.kind, y.kind)
+        rows, columns = left.shape[:-1], right.shape[-1:] if len(right.shape) == 2 else ()
+        if not (1 <= len(left.shape) <= 2 and 1 <= len(right.shape) <= 2):
+            raise self.refuse(
+                "products of matrices have one or two dimensions here", "write the loops"
+            )
+        inner = right.shape[-2] if len(right.shape) == 2 else right.shape[0]
+        terms = self._same(left.shape[-1], inner, (left.shape, right.shape))
+        if left.shape[-1].known == 1 and terms.known != 1:
+            raise self.refuse("the sizes of the product do not match", "", ValueError)
+        shape = (*rows, *columns)
+        target = self.fresh(kind, shape) if shape else self.cell(kind)
+        zero = self.a.cast(constant(0), kind)
+        with self.nest(shape) as at:
+            self.store(zero, target, at)
+        with self.nest(shape) as at, self.nest((terms,), "r") as (k,):
+            row, column = at[: len(rows)], at[len(rows) :]
+            a = self.a.cast(self.load(left, [*row, k]), kind)
+            b = self.a.cast(self.load(right, [k, *column]), kind)
+            term = self._times(a, b)
+            self.store(self._plus(self.load(target, at), term), target, at)
+        return target if shape else self.load(target, [])
+
+    def _times(self, x: Number, y: Number) -> Number:
+        return self.a.binary(ast.Mult(), x, y)
+
+    def _plus(self, x: Number, y: Number) -> Number:
+        return self.a.binary(ast.Add(), x, y)
+
+
+def sum_kind(kind: Kind) -> Kind:
+    """Of NumPy's sum and product: small integers are added as 64-bit ones."""
+    if kind.dtype.kind in "bi":
+        return INT64
+    return Kind(np.dtype(np.uint64)) if kind.dtype.kind == "u" else Kind(kind.dtype)
+
+
+def truth_kind(kind: Kind) -> Kind:
+    return BOOL if kind.weak else NP_BOOL

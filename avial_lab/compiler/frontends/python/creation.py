@@ -1,0 +1,275 @@
+"""New arrays, and other views of old ones."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from avial_lab.compiler.frontends.python.arithmetic import affine, constant
+from avial_lab.compiler.frontends.python.kinds import (
+    COMPLEX,
+    FLOAT,
+    INT,
+    Kind,
+    promoted,
+)
+from avial_lab.compiler.frontends.python.linear import Linear, number
+from avial_lab.compiler.frontends.python.reductions import Reductions
+from avial_lab.compiler.frontends.python.values import (
+    Array,
+    Lazy,
+    Number,
+    Value,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+class Creation(Reductions):
+    """New arrays, and other views of old ones."""
+
+    def filled(self, shape: Value, fill: Number | None, kind: Kind) -> Array:
+        made = self.t.arrays.fresh(kind, self.shape(shape))
+        self.t.arrays.assign(made, fill if fill is not None else constant(0))
+        return made
+
+    def zeros(self, shape: Value, dtype: Value | None = None, order: Value | None = None) -> Value:
+        return self.filled(shape, constant(0), self.dtype(dtype))
+
+    def empty(self, shape: Value, dtype: Value | None = None, order: Value | None = None) -> Value:
+        return self.t.arrays.fresh(self.dtype(dtype), self.shape(shape))
+
+    def ones(self, shape: Value, dtype: Value | None = None, order: Value | None = None) -> Value:
+        return self.filled(shape, constant(1), self.dtype(dtype))
+
+    def full(self, shape: Value, fill_value: Value, dtype: Value | None = None) -> Value:
+        fill = self.t.number(fill_value, ast.Pass())
+        return self.filled(shape, fill, self.dtype(dtype, fill.kind))
+
+    def _like(self, x: Value) -> tuple[Value, Kind]:
+        array = self._array(x)
+        return tuple(affine(extent) for extent in array.shape), array.kind
+
+    def zeros_like(self, a: Value, dtype: Value | None = None) -> Value:
+        shape, kind = self._like(a)
+        return self.filled(shape, constant(0), self.dtype(dtype, kind))
+
+    def ones_like(self, a: Value, dtype: Value | None = None) -> Value:
+        shape, kind = self._like(a)
+        return self.filled(shape, constant(1), self.dtype(dtype, kind))
+
+    def empty_like(self, a: Value, dtype: Value | None = None) -> Value:
+        shape, kind = self._like(a)
+        return self.t.arrays.fresh(self.dtype(dtype, kind), self.shape(shape))
+
+    def full_like(self, a: Value, fill_value: Value, dtype: Value | None = None) -> Value:
+        shape, kind = self._like(a)
+        fill = self.t.number(fill_value, ast.Pass())
+        return self.filled(shape, fill, self.dtype(dtype, kind))
+
+    def eye(
+        self,
+        N: Value,  # noqa: N803 - as NumPy calls it
+        M: Value | None = None,  # noqa: N803
+        k: Value | None = None,
+        dtype: Value | None = None,
+    ) -> Value:
+        if k is not None:
+            raise self.t.refused("np.eye with k is not there", "fill the diagonal in a loop")
+        rows = self.shape(N)[0]
+        columns = rows if M is None else self.shape(M)[0]
+        made = self.filled((affine(rows), affine(columns)), constant(0), self.dtype(dtype))
+        with self.t.arrays.nest((rows,)) as (at,):
+            self.t.arrays.store(constant(1), made, [at, at])
+        return made
+
+    def arange(self, *ends: Value, dtype: Value | None = None) -> Value:
+        numbers = [self.t.number(each, ast.Pass()) for each in ends]
+        low = numbers[0] if len(numbers) > 1 else constant(0)
+        high = numbers[1] if len(numbers) > 1 else numbers[0]
+        step = numbers[2] if len(numbers) > 2 else constant(1)
+        kind = promoted(promoted(low.kind, high.kind), step.kind)
+        if kind.is_int and low.linear is not None and high.linear is not None:
+            if step.known == 1:
+                count = high.linear - low.linear
+            elif all(isinstance(each.known, int) for each in (low, high, step)):
+                count = number(len(range(low.known, high.known, step.known)))  # type: ignore[arg-type]
+            else:
+                raise self.t.refused("the ends of np.arange are known here", "")
+        elif all(each.known is not None for each in (low, high, step)):
+            made = np.arange(low.known, high.known, step.known)  # type: ignore[arg-type]
+            count = number(len(made))
+        else:
+            raise self.t.refused("the ends of np.arange are known here", "use np.linspace")
+        kind = self.dtype(dtype, kind)
+
+        def element(at: Sequence[Linear]) -> Number:
+            k = affine(at[0])
+            # As NumPy: the first, and the difference of the first two, times k.
+            if low.kind.is_float or step.kind.is_float:
+                begin = self.t.a.cast(low, FLOAT)
+                second = self.t.a.binary(ast.Add(), begin, self.t.a.cast(step, FLOAT))
+                by = self.t.a.binary(ast.Sub(), second, begin)
+                product = self.t.a.binary(ast.Mult(), self.t.a.cast(k, FLOAT), by)
+                return self.t.a.cast(self.t.a.binary(ast.Add(), begin, product), kind)
+            product = self.t.a.binary(ast.Mult(), k, step)
+            return self.t.a.cast(self.t.a.binary(ast.Add(), low, product), kind)
+
+        return Lazy(kind, (count,), element, (), 2)
+
+    def linspace(
+        self, start: Value, stop: Value, num: Value | None = None, dtype: Value | None = None
+    ) -> Value:
+        first, last = (
+            self.t.a.cast(self.t.number(each, ast.Pass()), FLOAT) for each in (start, stop)
+        )
+        count = self.shape(num)[0] if num is not None else number(50)
+        kind = self.dtype(dtype)
+        if count.known is None:
+            raise self.t.refused("np.linspace has a number of points that is known here", "")
+        div = count.known - 1
+
+        def element(at: Sequence[Linear]) -> Number:
+            k = self.t.a.cast(affine(at[0]), FLOAT)
+            delta = self.t.a.binary(ast.Sub(), last, first)
+            step = self.t.a.binary(ast.Div(), delta, constant(float(max(div, 1))))
+            value = self.t.a.binary(ast.Add(), self.t.a.binary(ast.Mult(), k, step), first)
+            if count.known and count.known > 1:
+                at_end = self.t.a.compared(ast.Eq(), affine(at[0]), constant(div))
+                value = self.t.a.select(at_end, last, value)
+            return self.t.a.cast(value, kind)
+
+        return Lazy(kind, (count,), element, (), 4)
+
+    def copy(self, a: Value, order: Value | None = None) -> Value:
+        return self.t.arrays.materialised(self._array(a))
+
+    def array_of(self, value: tuple[Any, ...]) -> Array:
+        """A tuple or a list of numbers, or of such, as an array."""
+        parts = [
+            self.array_of(each) if isinstance(each, tuple) else self.t.operand(each)
+            for each in value
+        ]
+        if not parts:
+            raise self.t.refused("an empty list has no kind of numbers", "np.zeros(0)")
+        kind = parts[0].kind
+        for part in parts[1:]:
+            kind = promoted(kind, part.kind)
+        inner = () if isinstance(parts[0], Number) else parts[0].shape
+        made = self.t.arrays.fresh(Kind(kind.dtype), (number(len(parts)), *inner))
+        for k, part in enumerate(parts):
+            target = self.t.arrays.view(made, [affine(number(k))])
+            self.t.arrays.assign(target, part)
+        return made
+
+    def as_array(self, a: Value, dtype: Value | None = None) -> Value:
+        found = self.array_of(a) if isinstance(a, tuple) else self.t.operand(a)
+        if dtype is not None:
+            found = self.t.operand(self._as_kind(found, self.dtype(dtype)))
+        return found if isinstance(found, Number) else self.t.arrays.materialised(found)
+
+    def dot(self, a: Value, b: Value) -> Value:
+        left, right = self.t.operand(a), self.t.operand(b)
+        if isinstance(left, Number) or isinstance(right, Number):
+            return self.t.binary(ast.Mult(), left, right)
+        return self.t.arrays.product(left, right)
+
+    def outer(self, a: Value, b: Value) -> Value:
+        left = self.t.arrays.in_memory(self._array(a))
+        right = self.t.arrays.in_memory(self._array(b))
+        column = self.t.arrays.view(left, [slice(None), None])
+        return self.t.binary(ast.Mult(), column, right)
+
+    def transpose(self, a: Value, axes: Value | None = None) -> Value:
+        array = self.t.arrays.in_memory(self._array(a))
+        order = range(len(array.shape))[::-1]
+        if isinstance(axes, tuple):
+            order = [int(each.known) for each in axes]  # type: ignore[arg-type]
+        return self.t.arrays.transposed(array, order)
+
+    def flip(self, a: Value, axis: Value | None = None) -> Value:
+        array = self.t.arrays.in_memory(self._array(a))
+        axes = self._axes(axis, len(array.shape))
+        back = slice(None, None, constant(-1))
+        return self.t.arrays.view(
+            array, [back if d in axes else slice(None) for d in range(len(array.shape))]
+        )
+
+    def reshape(self, a: Value, *shape: Value) -> Value:
+        array = self._array(a)
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        wanted = [self.t.number(each, ast.Pass()).known for each in given]
+        old = [extent.known for extent in array.shape]
+        if None in wanted or None in old:
+            raise self.t.refused("reshape takes sizes that are known here", "")
+        total = math.prod(each or 0 for each in old)
+        sizes = [int(each.real) for each in wanted if each is not None]
+        if -1 in sizes:
+            rest = math.prod(each for each in sizes if each != -1)
+            sizes[sizes.index(-1)] = total // rest if rest else 0
+        if math.prod(sizes) != total:
+            raise self.t.refused(
+                f"cannot reshape array of size {total} into shape {tuple(sizes)}", "", ValueError
+            )
+        source = self.t.arrays.in_memory(array)
+        flat = self.t.arrays.fresh(array.kind, tuple(number(each) for each in sizes))
+        strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+        with self.t.arrays.nest(flat.shape) as at:
+            place = number(0)
+            for index, stride in zip(at, strides, strict=True):
+                place = place + index.scaled(stride)
+            where: list[Linear] = []
+            for d in range(len(old)):
+                inner = math.prod(each or 0 for each in old[d + 1 :])
+                part = self.t.a.binary(ast.FloorDiv(), affine(place), constant(max(inner, 1)))
+                if d:
+                    part = self.t.a.binary(ast.Mod(), part, constant(max(old[d] or 1, 1)))
+                where.append(self.index(part))
+            self.t.arrays.store(self.t.arrays.load(source, where), flat, at)
+        return flat
+
+    def length(self, x: Value) -> Value:
+        if isinstance(x, tuple):
+            return constant(len(x))
+        array = self._array(x)
+        if not array.shape:
+            raise self.t.refused("len() of unsized object", "", TypeError)
+        return affine(array.shape[0])
+
+    def as_int(self, x: Value | None = None) -> Value:
+        value = self.t.number(x, ast.Pass())
+        if value.known is not None:
+            return constant(int(value.known.real))
+        return value if value.kind == INT else self.t.a.cast(value, INT)
+
+    def as_float(self, x: Value | None = None) -> Value:
+        return self.t.a.cast(self.t.number(x, ast.Pass()), FLOAT)
+
+    def as_complex(self, x: Value, y: Value | None = None) -> Value:
+        real = self.t.a.cast(self.t.number(x, ast.Pass()), FLOAT)
+        if y is None:
+            return self.t.a.cast(self.t.number(x, ast.Pass()), COMPLEX)
+        imaginary = self.t.a.cast(self.t.number(y, ast.Pass()), FLOAT)
+        r, i = self.t.a.value(real), self.t.a.value(imaginary)
+        return Number(COMPLEX, ssa=self.t.e.value(f"complex.create {r}, {i} : complex<f64>"))
+
+    def as_bool(self, x: Value | None = None) -> Value:
+        return self.t.a.truth(self.t.number(x, ast.Pass()))
+
+    def total(self, x: Value, start: Value | None = None) -> Value:
+        """Python's sum."""
+        parts = x if isinstance(x, tuple) else None
+        if parts is None:
+            return self.reduce("sum", x)
+        found = start if start is not None else constant(0)
+        for each in parts:
+            found = self.t.binary(ast.Add(), found, each)
+        return found
+
+    def nothing(self, *args: Value, **named: Value) -> Value:
+        raise self.t.refused("print is not there yet", "return the numbers, and print them outside")

@@ -1,0 +1,103 @@
+"""Integers that are affine in loop variables, and how small and large they get.
+
+i * 2 + n - 1    {"%i": 2, "%n": 1}, -1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Sum of `terms`, factors of values of type index by name, and a constant."""
+
+    terms: Mapping[str, int] = field(default_factory=dict)
+    constant: int = 0
+
+    @property
+    def known(self) -> int | None:
+        """Its value where it is a number."""
+        return None if self.terms else self.constant
+
+    def __add__(self, other: Linear) -> Linear:
+        terms = dict(self.terms)
+        for name, factor in other.terms.items():
+            terms[name] = terms.get(name, 0) + factor
+        kept = {name: factor for name, factor in terms.items() if factor}
+        return Linear(kept, self.constant + other.constant)
+
+    def __neg__(self) -> Linear:
+        return self.scaled(-1)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + -other
+
+    def scaled(self, factor: int) -> Linear:
+        if not factor:
+            return Linear()
+        terms = {name: own * factor for name, own in self.terms.items()}
+        return Linear(terms, self.constant * factor)
+
+    def text(self, *, symbols: frozenset[str] = frozenset()) -> str:
+        """As in an affine access: `%i * 2 + symbol(%n) - 1`."""
+        parts: list[str] = []
+        for name, factor in self.terms.items():
+            word = f"symbol({name})" if name in symbols else name
+            sign = "-" if factor < 0 else "+"
+            size = word if abs(factor) == 1 else f"{word} * {abs(factor)}"
+            parts.append(f"{sign} {size}" if parts else _first(factor, word))
+        if self.constant or not parts:
+            sign = "-" if self.constant < 0 else "+"
+            size = f"{sign} {abs(self.constant)}" if parts else str(self.constant)
+            parts.append(size)
+        return " ".join(parts)
+
+
+def _first(factor: int, word: str) -> str:
+    return word if factor == 1 else f"{word} * {factor}"
+
+
+def number(value: int) -> Linear:
+    return Linear({}, value)
+
+
+def term(name: str) -> Linear:
+    return Linear({name: 1})
+
+
+@dataclass(frozen=True)
+class Range:
+    """Of a value: the least and the greatest that it takes, both in terms of values defined before
+    it; None where nothing is known.
+    """
+
+    least: Linear | None
+    most: Linear | None
+
+
+Ranges = Mapping[str, Range]
+"""In the order in which the values were defined."""
+
+
+def least(value: Linear, ranges: Ranges) -> int | None:
+    """No smaller than this, where that is known: the value defined last gives way first."""
+    return _extreme(value, ranges, largest=False)
+
+
+def most(value: Linear, ranges: Ranges) -> int | None:
+    """No greater than this, where that is known."""
+    return _extreme(value, ranges, largest=True)
+
+
+def _extreme(value: Linear, ranges: Ranges, *, largest: bool) -> int | None:
+    for name in reversed(list(ranges)):
+        factor = value.terms.get(name, 0)
+        if not factor:
+            continue
+        end = ranges[name].most if (factor > 0) == largest else ranges[name].least
+        if end is None:
+            return None
+        value = value - term(name).scaled(factor) + end.scaled(factor)
+    return value.known

@@ -1,0 +1,94 @@
+"""Which variables a statement hands on: to what follows it, or to its own next iteration.
+
+Statements, backwards -> sets of names. Jumps are gone by then (`jumps.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from avial_lab.compiler.frontends.python.jumps import StoppedFor
+
+Names = frozenset[str]
+NOTHING: Names = frozenset()
+
+
+def reads(*nodes: ast.AST | None) -> Names:
+    """Names that are looked at."""
+    return frozenset(
+        each.id
+        for node in nodes
+        if node is not None
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    )
+
+
+def assigned(*nodes: ast.AST) -> Names:
+    """Names that are bound, anywhere within."""
+    return frozenset(
+        each.id
+        for node in nodes
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    )
+
+
+def live_before(statements: Sequence[ast.stmt], after: Names) -> Names:
+    """Names whose values may be looked at from there on."""
+    for statement in reversed(statements):
+        after = _before(statement, after)
+    return after
+
+
+def _before(statement: ast.stmt, after: Names) -> Names:
+    match statement:
+        case ast.If(test, body, orelse):
+            return reads(test) | live_before(body, after) | live_before(orelse, after)
+        case ast.For() | ast.While():
+            return live_at_head(statement, after) | _entered(statement)
+        case ast.With(items, body):
+            return reads(*items) | live_before(body, after)
+        case ast.Return(value):
+            return reads(value)
+        case ast.AugAssign(target, _, value):
+            more = {target.id} if isinstance(target, ast.Name) else set[str]()
+            return after | reads(target, value) | more
+        case _:
+            return (after - _bound(statement)) | reads(statement)
+
+
+def _bound(statement: ast.stmt) -> Names:
+    return assigned(statement)
+
+
+def _entered(loop: ast.For | ast.While) -> Names:
+    return reads(loop.iter) if isinstance(loop, ast.For) else NOTHING
+
+
+def live_at_head(loop: ast.For | ast.While, after: Names) -> Names:
+    """Of a loop, what may be looked at when an iteration begins, or after the last one."""
+    own = assigned(loop.target) if isinstance(loop, ast.For) else NOTHING
+    test = reads(loop.test) if isinstance(loop, ast.While) else NOTHING
+    if isinstance(loop, StoppedFor):
+        test = frozenset({loop.flag})
+    head = after
+    while True:
+        before = (live_before(loop.body, head | after) - own) | test | after
+        if before <= head:
+            return head
+        head |= before
+
+
+def carried(statement: ast.If | ast.For | ast.While, after: Names) -> list[str]:
+    """Names bound within whose value matters beyond the branch or iteration that binds them, in
+    order.
+    """
+    if isinstance(statement, ast.If):
+        wanted, bound = after, assigned(*statement.body, *statement.orelse)
+    else:
+        wanted, bound = live_at_head(statement, after), assigned(*statement.body)
+        if isinstance(statement, ast.For):
+            bound |= assigned(statement.target) & after
+    return sorted(bound & wanted)

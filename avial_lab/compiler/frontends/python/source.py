@@ -1,0 +1,89 @@
+"""The source of a Python function: its tree, and places in it.
+
+Function -> FunctionSource; an `ast` node -> the CellSpan of its first character.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from avial_lab.core.errors import CellSpan, ParseError
+
+_NOTEBOOK_CELL = re.compile(r"(?:ipykernel_\d+[/\\]\d+\.py|<ipython-input-(\d+)-[0-9a-f]+>)$")
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """`text` is the whole file's (or cell's), so that its lines are the editor's; `file` is how the
+    person names it.
+    """
+
+    name: str
+    file: str
+    text: str
+    tree: ast.FunctionDef
+
+    def span(self, node: ast.AST) -> CellSpan:
+        line = getattr(node, "lineno", self.tree.lineno)
+        return CellSpan(self.file, self.text, line, getattr(node, "col_offset", 0) + 1)
+
+    def words(self, node: ast.AST) -> str:
+        """What stands there, in one line."""
+        return " ".join((ast.get_source_segment(self.text, node) or "").split())
+
+
+def source_of(function: Callable[..., object]) -> FunctionSource:
+    """Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda."""
+    name = function.__name__
+    if name == "<lambda>":
+        raise ParseError("a lambda has no name to be compiled by", hint="write it as a def")
+    file = inspect.getsourcefile(function) or function.__code__.co_filename
+    text = "".join(linecache.getlines(file, function.__globals__))
+    if not text:
+        raise ParseError(
+            f"the source of {name} is not there ({file})",
+            hint="put the function into a file or a notebook's cell",
+        )
+    tree = _definition(text, function, file)
+    return FunctionSource(name, _named(file), text, tree)
+
+
+def _definition(text: str, function: Callable[..., object], file: str) -> ast.FunctionDef:
+    """The `def` that begins where the function's code says."""
+    first, name = function.__code__.co_firstlineno, function.__name__
+    try:
+        module = ast.parse(text)
+    except SyntaxError:  # a file that has changed since, or a cell with magics
+        module = _alone(text, first)
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            begin = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if begin == first:
+                return node
+    raise ParseError(
+        f"{file}:{first} is not the begin of {name} (any more)",
+        hint="load the file anew: it has changed since the function was made",
+    )
+
+
+def _alone(text: str, first: int) -> ast.Module:
+    """The block that begins in that line, in its place."""
+    lines = inspect.getblock(text.splitlines(keepends=True)[first - 1 :])
+    return ast.parse("\n" * (first - 1) + textwrap.dedent("".join(lines)))
+
+
+def _named(file: str) -> str:
+    """As the person calls it: the file's name; of a notebook's cell its number, where that is
+    known.
+    """
+    found = _NOTEBOOK_CELL.search(file)
+    if found is not None:
+        return f"In [{found[1]}]" if found[1] else "notebook cell"
+    return Path(file).name

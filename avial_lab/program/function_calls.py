@@ -1,0 +1,144 @@
+"""What a Python function is called with, and what it hands back, as a program has both.
+
+Arguments by name -> what the translation has to know of them; a key that is equal for calls of one
+kind; the program's arrays. The program's arrays after a run -> what the function returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from avial_lab.compiler.frontends.python.kinds import kind_of_number
+from avial_lab.compiler.frontends.python.translate import (
+    Argument,
+    ArrayArgument,
+    NumberArgument,
+    Result,
+    ResultArray,
+    ResultNumber,
+    ResultView,
+    Translated,
+)
+from avial_lab.compiler.frontends.python.values import Fixed
+from avial_lab.core.aliasing import checked_array
+from avial_lab.core.errors import OptionError
+
+Array = np.ndarray[Any, Any]
+
+
+def argument_of(name: str, value: object) -> Argument:
+    if isinstance(value, np.ndarray):
+        checked = checked_array(name, cast("object", value))
+        return ArrayArgument(checked.dtype, checked.shape)
+    kind = kind_of_number(value)
+    if kind is not None and kind.dtype.kind in "fc":
+        return NumberArgument(kind)
+    if isinstance(value, list):
+        raise OptionError(
+            f"'{name}' is a list", hint=f"pass an array: numpy.array({name}), or a tuple"
+        )
+    return Fixed(value)
+
+
+def call_key(given: Mapping[str, object]) -> object:
+    """Equal for calls that one compiled version serves."""
+    parts: list[object] = []
+    for value in given.values():
+        if isinstance(value, np.ndarray):
+            array = cast("Array", value)
+            parts.append((array.dtype.str, array.shape, array.flags.writeable))
+            continue
+        kind = kind_of_number(value)
+        if kind is not None and kind.dtype.kind in "fc":
+            parts.append(kind)
+        else:
+            parts.append((type(value), _hashable(value)))
+    return (*parts, _shared(given))
+
+
+def _hashable(value: object) -> object:
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
+
+
+def _shared(given: Mapping[str, object]) -> tuple[tuple[object, ...], ...]:
+    """How the arrays overlap in memory."""
+    arrays = [
+        (name, cast("Array", value))
+        for name, value in given.items()
+        if isinstance(value, np.ndarray)
+    ]
+    found: list[tuple[object, ...]] = []
+    for k, (name, one) in enumerate(arrays):
+        for other_name, other in arrays[k + 1 :]:
+            if np.may_share_memory(one, other):
+                apart = one.ctypes.data - other.ctypes.data
+                found.append((name, other_name, apart, one.strides, other.strides))
+    return tuple(found)
+
+
+def overlapping(given: Mapping[str, object]) -> frozenset[str]:
+    names: set[str] = set()
+    for name, other, *_ in _shared(given):
+        names |= {f"%{name}", f"%{other}"}
+    return frozenset(names)
+
+
+def arrays_of(given: Mapping[str, object], translated: Translated) -> dict[str, Array]:
+    """By the program's names: the caller's, and floats as arrays of one element."""
+    arrays: dict[str, Array] = {}
+    for name, value in given.items():
+        if isinstance(value, np.ndarray):
+            arrays[name] = cast("Array", value)
+            continue
+        kind = kind_of_number(value)
+        if kind is not None and kind.dtype.kind in "fc":
+            arrays[name] = np.array(value, kind.dtype)
+    return arrays | dict(translated.captured)
+
+
+def new_results(result: Result) -> dict[str, Array]:
+    match result:
+        case ResultNumber(name, kind):
+            return {name: np.zeros((), kind.dtype)}
+        case ResultArray(name, dtype, shape):
+            return {name: np.zeros(shape, dtype)}
+        case tuple():
+            return {name: made for each in result for name, made in new_results(each).items()}
+        case _:
+            return {}
+
+
+def handed_back(result: Result, given: Mapping[str, object], own: Mapping[str, Array]) -> object:
+    match result:
+        case ResultNumber(name, kind):
+            return own[name].item() if kind.weak else own[name][()]
+        case ResultArray(name):
+            return own[name]
+        case ResultView(argument, shape, axes):
+            return _part_of(given[argument], shape, axes)
+        case Fixed(value):
+            return value
+        case tuple():
+            return tuple(handed_back(each, given, own) for each in result)
+
+
+def _part_of(
+    whole: object, shape: tuple[int, ...], axes: tuple[tuple[int, int, int], ...]
+) -> object:
+    array = cast("Array", whole)
+    plain = tuple((0, d, 1) for d in range(array.ndim))
+    if axes == plain and array.shape == shape:
+        return array
+    first = array[tuple(slice(offset, None) for offset, _, _ in axes)]
+    strides = [0] * len(shape)
+    for (_, dim, step), stride in zip(axes, array.strides, strict=True):
+        if dim >= 0:
+            strides[dim] = step * stride
+    return np.lib.stride_tricks.as_strided(first, shape, strides)

@@ -1,0 +1,256 @@
+"""Python functions as programs: translated and compiled once for each kind of call, run on the
+caller's arrays.
+
+    @avial_lab.program
+    def heat(u, v, steps): …          heat(u, v, 100)   heat.explain()   heat.stages   heat.py_func
+
+A function, what it is called with -> the same values as the function itself gives; arrays are
+written in place.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from avial_lab.artifact.explanation import Explanation
+from avial_lab.artifact.stages import Stages
+from avial_lab.compiler.frontends.python.arithmetic import RAISES
+from avial_lab.compiler.frontends.python.exceptions import error_of
+from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
+from avial_lab.compiler.frontends.python.translate import Translated, translate
+from avial_lab.core.errors import AvialError, CellSpan, OptionError, RunError, VerifyError
+from avial_lab.core.words import brief, count
+from avial_lab.program.compilation import compile as compile_program
+from avial_lab.program.function_calls import (
+    argument_of,
+    arrays_of,
+    call_key,
+    handed_back,
+    new_results,
+    overlapping,
+)
+from avial_lab.program.program import Program
+from avial_lab.program.session import cluster_for
+from avial_lab.runtime.launch.one_rank import OneRank, one_rank
+
+if TYPE_CHECKING:
+    from avial_lab.artifact.plan import Plan
+    from avial_lab.program.reference_run import OneProcess
+    from avial_lab.runtime.launch.cluster import Cluster
+    from avial_lab.trace import Trace
+
+_RAISED = re.compile(rf"{RAISES}(?P<kind>\w+):(?P<line>\d+):(?P<column>\d+):(?P<words>[^\n]*)")
+_INDEX = re.compile(r"reaches index|out of bounds|leaves|outside")
+
+
+@dataclass(frozen=True)
+class Version:
+    """The function for one kind of call."""
+
+    translated: Translated
+    program: Program
+
+
+class FunctionProgram:
+    """A Python function whose calls are runs of a compiled program.
+
+    `last` is the program of the last call; `explain`, `stages`, `notation`, `graph` and the like
+    are those of it. `py_func` is the function itself.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        if isinstance(function, FunctionProgram):
+            function = function.py_func
+        if not inspect.isfunction(function):
+            raise OptionError(
+                f"a program is made of a function, not of {type(function).__name__}",
+                hint="put @avial_lab.program above a def",
+            )
+        self.py_func = function
+        self.options = dict(options)
+        self.versions: dict[object, Version] = {}
+        self._last: Version | None = None
+        self._signature = inspect.signature(function)
+        functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.py_func.__name__}: {count(len(self.versions), 'version')}")
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def __call__(self, *args: object, **named: object) -> Any:  # noqa: ANN401 - as the function's
+        given = self._bound(args, named)
+        version = self.version(given)
+        arrays = arrays_of(given, version.translated)
+        own = new_results(version.translated.result)
+        program = replace(version.program, arrays=arrays | own)
+        self._last = replace(version, program=program)
+        with self._errors(lambda: str(program.printed)):
+            program.run(self._place(program), **self._run_options)
+        return handed_back(version.translated.result, given, own)
+
+    def compile(self, *args: object, **named: object) -> Program:
+        """The program for such a call, without running it."""
+        self._last = self.version(self._bound(args, named))
+        return self._last.program
+
+    def translated(self, *args: object, **named: object) -> str:
+        """The text of MLIR that such a call runs."""
+        return self._translate(self._bound(args, named)).text
+
+    def version(self, given: Mapping[str, object]) -> Version:
+        """Compiled where there was no such call before."""
+        key = call_key(given)
+        known = self.versions.get(key)
+        ranks = self._ranks()
+        if known is not None and known.program.schedule.topology.ranks == ranks:
+            return known
+        translated = self._translate(given)
+        arrays = arrays_of(given, translated)
+        arrays |= new_results(translated.result)
+        options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN} | {
+            "ranks": ranks
+        }
+        with self._errors(lambda: ""):
+            program = compile_program(
+                translated.text,
+                arrays=arrays,
+                cell=f"{translated.file} as MLIR",
+                name=self.py_func.__name__,
+                **options,
+            )
+        made = Version(translated, program)
+        self.versions[key] = made
+        return made
+
+    def _bound(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
+        bound = self._signature.bind(*args, **named)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _translate(self, given: Mapping[str, object]) -> Translated:
+        return translate(
+            self.py_func,
+            {name: argument_of(name, value) for name, value in given.items()},
+            overlapping=overlapping(given),
+        )
+
+    def _ranks(self) -> int:
+        """As many as asked for; else the session's cluster's; else one."""
+        wanted = self.options.get("ranks")
+        if wanted is not None:
+            return int(wanted)
+        found = cluster_for(1)
+        return 1 if found is None else found.topology.ranks
+
+    def _place(self, program: Program) -> Cluster | OneProcess | OneRank | None:
+        """The session's cluster; else for one rank a process that stays."""
+        ranks = program.schedule.topology.ranks
+        found = cluster_for(ranks)
+        if found is None and ranks == 1 and not program.schedule.topology.gpus:
+            return one_rank()
+        return found
+
+    @property
+    def _run_options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options.items() if name in _RUN}
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _errors(self, printed: Callable[[], str]) -> Generator[None]:
+        """What goes wrong is told in the Python source, as Python's exception where it has one."""
+        try:
+            yield
+        except (RunError, VerifyError) as error:
+            raise self._as_python(error, printed()) from None
+        except AvialError as error:
+            error.span = self._told(error.span)
+            raise
+
+    def _as_python(self, error: AvialError, printed: str) -> AvialError:
+        raised = _RAISED.search(printed)
+        if raised is not None:
+            kind: type[Exception] = getattr(__import__("builtins"), raised["kind"], ArithmeticError)
+            span = self._span(int(raised["line"]), int(raised["column"]))
+            return error_of(kind)(raised["words"] or raised["kind"], span=span)
+        span = self._told(error.span)
+        if _INDEX.search(error.message) and span is not None:
+            return error_of(IndexError)(error.message, span=span, hint=error.hint)
+        error.span = span
+        return error
+
+    @property
+    def source(self) -> FunctionSource:
+        return source_of(self.py_func)
+
+    def _span(self, line: int, column: int) -> CellSpan:
+        source = self.source
+        return CellSpan(source.file, source.text, line, column)
+
+    def _told(self, span: CellSpan | None) -> CellSpan | None:
+        """With its line, where it is in the function's file."""
+        if span is None or span.text:
+            return span
+        source = self.source
+        return self._span(span.line, span.column) if span.cell == source.file else span
+
+    # -- what a Program tells ----------------------------------------------------------------------
+
+    @property
+    def last(self) -> Program:
+        if self._last is None:
+            raise AvialError(
+                f"{self.py_func.__name__} has not been called yet",
+                hint=f"call it, or {self.py_func.__name__}.compile(…) with the same arguments",
+            )
+        return self._last.program
+
+    def explain(self) -> Explanation:
+        """Which line became what, and why."""
+        told = self.last.explain()
+        verdicts = tuple(replace(each, span=self._told(each.span)) for each in told.verdicts)
+        return replace(told, verdicts=verdicts)
+
+    @property
+    def stages(self) -> Stages:
+        return self.last.stages
+
+    @property
+    def notation(self) -> str:
+        return self.last.notation
+
+    @property
+    def text(self) -> str:
+        """What the function became, as MLIR."""
+        return self.last.text
+
+    @property
+    def plan(self) -> Plan | None:
+        return self.last.plan
+
+    @property
+    def trace(self) -> Trace | None:
+        return self.last.trace
+
+
+_RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
+"""Options of runs; the others are of compilation."""
+
+
+def program(
+    function: Callable[..., Any] | None = None,
+    **options: Any,  # noqa: ANN401 - of `compile` and `run`, which know their types
+) -> FunctionProgram | Callable[[Callable[..., Any]], FunctionProgram]:
+    """Makes a program of a Python function: as `@avial_lab.program`, or with options of `compile`
+    and `Program.run` as `@avial_lab.program(ranks=4, check=True)`.
+    """
+    if function is None:
+        return lambda function: FunctionProgram(function, options)
+    return FunctionProgram(function, options)

@@ -1,0 +1,90 @@
+"""A function as Python runs it, beside its translation as the second witness reads it.
+
+The witness (`tests/witness`) interprets the text and runs no pass, and takes milliseconds where a
+compiler takes a second.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from avial_lab.compiler.frontends.python.translate import Translated, translate
+from avial_lab.program.function_calls import (
+    argument_of,
+    arrays_of,
+    handed_back,
+    new_results,
+    overlapping,
+)
+from tests.witness import Undefined, interpret
+
+
+def translated(function: Callable[..., Any], *args: object) -> Translated:
+    given = _given(function, args)
+    arguments = {name: argument_of(name, value) for name, value in given.items()}
+    return translate(function, arguments, overlapping=overlapping(given))
+
+
+def interpreted(function: Callable[..., Any], *args: object) -> object:
+    """What the translation gives; arrays among `args` are written in place."""
+    made = translated(function, *args)
+    given = _given(function, args)
+    own = new_results(made.result)
+    arrays = arrays_of(given, made) | own
+    try:
+        after = interpret(made.text, arrays)
+    except Undefined as error:
+        raised = re.search(r"python:(\w+):", str(error))
+        if raised is None:
+            raise
+        raise getattr(builtins, raised[1]) from None
+    for name, array in arrays.items():
+        array[...] = after[name]
+    return handed_back(made.result, given, own)
+
+
+def _given(function: Callable[..., Any], args: tuple[object, ...]) -> dict[str, object]:
+    bound = inspect.signature(function).bind(*args)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def compare(function: Callable[..., Any], *args: object) -> None:
+    """The same results, the same arrays afterwards, bit for bit; the same exception."""
+    mine, theirs = deepcopy(args), deepcopy(args)
+    with np.errstate(all="ignore"):
+        try:
+            wanted = function(*theirs)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                interpreted(function, *mine)
+            return
+        found = interpreted(function, *mine)
+    same(found, wanted)
+    for mine_after, theirs_after in zip(mine, theirs, strict=True):
+        same(mine_after, theirs_after)
+
+
+def same(found: object, wanted: object) -> None:
+    if isinstance(wanted, tuple):
+        assert isinstance(found, tuple)
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            same(one, other)
+        return
+    if isinstance(wanted, np.ndarray):
+        assert isinstance(found, np.ndarray)
+        assert found.shape == wanted.shape
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+        return
+    assert type(found) is type(wanted), (found, wanted)
+    np.testing.assert_array_equal(found, wanted)

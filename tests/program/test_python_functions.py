@@ -1,0 +1,75 @@
+"""Python functions as programs: compiled, and run."""
+
+# ruff: noqa: B007 - as people write functions
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.core.errors import AvialError
+
+
+@avial_lab.program
+def heat(u, v, steps):
+    for t in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        u[1:-1, 1:-1] = v[1:-1, 1:-1]
+
+
+def test_it_computes_what_python_computes() -> None:
+    u = np.random.default_rng(1).random((20, 31))
+    v = np.zeros_like(u)
+    wanted_u, wanted_v = u.copy(), v.copy()
+    heat.py_func(wanted_u, wanted_v, 3)
+    assert heat(u, v, 3) is None
+    np.testing.assert_array_equal(u, wanted_u)
+    np.testing.assert_array_equal(v, wanted_v)
+    explained = heat.explain()
+    lines = {verdict.span.line for verdict in explained.verdicts if verdict.span is not None}
+    first = heat.py_func.__code__.co_firstlineno
+    assert lines == {first + 2, first + 3, first + 6}
+    assert list(heat.stages)[:2] == ["source", "avial"]
+    assert "avial.task" in heat.notation or "avial.replicate" in heat.notation
+
+
+@avial_lab.program(ranks=2)
+def total(a, b, scale):
+    s = 0.0
+    for i in range(a.shape[0]):
+        b[i] = a[i] * scale
+        s += b[i]
+    return s
+
+
+@pytest.mark.mpi
+def test_it_is_divided_over_ranks() -> None:
+    a, b = np.arange(32.0), np.zeros(32)
+    assert total(a, b, 0.5) == (a * 0.5).sum()
+    np.testing.assert_array_equal(b, a * 0.5)
+    assert total.last.schedule.topology.ranks == 2
+
+
+@avial_lab.program
+def gather(a, index, k):
+    s = 0
+    for i in range(len(index)):
+        s += a[index[i]] + 1 // k
+    return s
+
+
+def test_exceptions_are_pythons_at_their_line_and_the_next_call_works() -> None:
+    a, index = np.arange(10), np.array([1, 2, -1])
+    assert gather(a, index, 1) == 15
+    line = gather.py_func.__code__.co_firstlineno + 4
+    with pytest.raises(IndexError) as caught:
+        gather(a, np.array([1, 2, 11]), 1)
+    assert isinstance(caught.value, AvialError)
+    assert caught.value.span is not None
+    assert (caught.value.span.cell, caught.value.span.line) == ("test_python_functions.py", line)
+    assert "s += a[index[i]]" in str(caught.value)
+    with pytest.raises(ZeroDivisionError):
+        gather(a, index, 0)
+    assert gather(a, index, 1) == 15
