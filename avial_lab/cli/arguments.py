@@ -102,7 +102,8 @@ def argument_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="?",
         metavar="PROG",
-        help="a program of tasks, or a task graph: WfFormat or a Chrome trace (.json), STG",
+        help="a program or a kernel (kernels/3mm), or a task graph: WfFormat or a Chrome trace "
+        "(.json), STG",
     )
     plan.add_argument(
         "--topology",
@@ -117,7 +118,22 @@ def argument_parser() -> argparse.ArgumentParser:
         choices=(ALL, *(each.value for each in Policy)),
         help="by default all but exact",
     )
-    plan.add_argument("--seed", type=_seed, default=0, help="of the policy search")
+    _question_arguments(plan)
+    plan.add_argument(
+        "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
+    )
+    plan.add_argument(
+        "--trips",
+        type=int,
+        metavar="N",
+        help="turns of a loop whose end depends on data, by default 2",
+    )
+    plan.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="of a program of loops: write its speed-up and its timeline as one HTML page",
+    )
     plan.add_argument(
         "--budget", type=_seconds, metavar="S", help="how long search may take, in seconds"
     )
@@ -125,22 +141,13 @@ def argument_parser() -> argparse.ArgumentParser:
         "--trace", type=Path, metavar="FILE.json", help="write the best plan's trace, for Perfetto"
     )
     plan.add_argument("--json", action="store_true", help="print the plans as JSON")
-    for flags in (("--in",), ("-D", "--define")):
-        plan.add_argument(
-            *flags,
-            action="append",
-            default=[],
-            dest="inputs" if flags == ("--in",) else "numbers",
-            metavar="NAME=VALUE",
-            help="as for run",
-        )
     plan.add_argument(
         "--judge",
         type=Path,
         metavar="FILE.json",
         help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
     )
-    plan.set_defaults(command=plan_command)
+    plan.set_defaults(command=plan_command, size="LARGE")  # it need not be run
 
     search = commands.add_parser("search", help="find degrees of parallelism for a model")
     search.add_argument("model", metavar="MODEL", help="mlp:LAYERSxWIDTH, mlp:8x512 for example")
@@ -289,6 +296,11 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROG",
         help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
     )
+    _question_arguments(parser)
+
+
+def _question_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a program is given."""
     parser.add_argument(
         "--fn", metavar="NAME", help="the function to run, if the MLIR file has several"
     )
