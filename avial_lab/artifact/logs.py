@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import EVENT_PARTIAL, RunEvent
 from avial_lab.machine.devices import place_name
-from avial_lab.planning.message_steps import copy_words, message_step
+from avial_lab.planning.message_steps import (
+    copy_words,
+    message_step,
+    part_words,
+    phase_words,
+)
 from avial_lab.planning.schedule import DeviceCopy, RankProgram, Step, StepKind, Transfer
 from avial_lab.trace import Event, EventKind
 
@@ -178,8 +183,9 @@ class EventLog:
             yield Row(kind, f"barrier after {phase}", rank, start, end, turn=turn)
             return
         storage = self.storages[array] if array >= 0 and count > 0 else None
-        what = "" if storage is None else _part(storage, count, low, high)
-        name, copied = _words(phase, code, peer, "" if storage is None else storage.name)
+        what = "" if storage is None else part_words(storage, count, low, high)
+        array_name = "" if storage is None else storage.name
+        name, copied = phase_words(phase, kind, code >= EVENT_PARTIAL, peer, array_name)
         if kind is EventKind.COPY:
             yield Row(kind, copied, rank, start, end, "", nbytes, None, None, what, turn)
             return
@@ -196,27 +202,3 @@ class EventLog:
         yield Row(kind, name, rank, first, last, "", nbytes, other, message, what, turn)
         if mid and not sends:
             yield Row(EventKind.COPY, copied, rank, mid, end, "", nbytes, None, None, what, turn)
-
-
-@lru_cache(maxsize=4096)
-def _words(phase: str, code: int, peer: int, storage: str) -> tuple[str, str]:
-    """What an event is called, and the copy that is part of it."""
-    combining, kind = code >= EVENT_PARTIAL, LOGGED[RunEvent(code % EVENT_PARTIAL)]
-    part = "partial " * combining + (f"{storage} " if storage else "")
-    other = f"rank {peer}" if peer >= 0 else "all ranks"
-    if kind is EventKind.COPY:
-        return "", f"copy {part}for {phase}"
-    if kind is EventKind.SEND:
-        return f"send {part}to {other} for {phase}", f"pack {part}for {phase}"
-    verb = "combine" if combining else "unpack"
-    wait = f"wait for {part}from {other}, for {phase}"
-    return wait, f"{verb} {part}for {phase}"
-
-
-def _part(storage: Storage, count: int, low: int, high: int) -> str:
-    """What a message carries: `A`, and as far as it is known `A[49:50, …]`."""
-    more = f" and {count - 1} more" if count > 1 else ""
-    if high < low:
-        return f"{storage.name}{more}"
-    rest = ", …" if len(storage.shape) > 1 else ""
-    return f"{storage.name}[{low}:{high}{rest}]{more}"

@@ -25,10 +25,12 @@ from avial_lab.cli.commands.jupyter import (
 from avial_lab.cli.commands.lower import lower_command
 from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
+from avial_lab.cli.commands.search import search_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.planning.policies import Policy
+from avial_lab.planning.strategy_search import COSTS
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -100,7 +102,8 @@ def argument_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="?",
         metavar="PROG",
-        help="a program of tasks, or a task graph: WfFormat or a Chrome trace (.json), STG",
+        help="a program or a kernel (kernels/3mm), or a task graph: WfFormat or a Chrome trace "
+        "(.json), STG",
     )
     plan.add_argument(
         "--topology",
@@ -115,7 +118,22 @@ def argument_parser() -> argparse.ArgumentParser:
         choices=(ALL, *(each.value for each in Policy)),
         help="by default all but exact",
     )
-    plan.add_argument("--seed", type=_seed, default=0, help="of the policy search")
+    _question_arguments(plan)
+    plan.add_argument(
+        "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
+    )
+    plan.add_argument(
+        "--trips",
+        type=int,
+        metavar="N",
+        help="turns of a loop whose end depends on data, by default 2",
+    )
+    plan.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="of a program of loops: write its speed-up and its timeline as one HTML page",
+    )
     plan.add_argument(
         "--budget", type=_seconds, metavar="S", help="how long search may take, in seconds"
     )
@@ -123,22 +141,28 @@ def argument_parser() -> argparse.ArgumentParser:
         "--trace", type=Path, metavar="FILE.json", help="write the best plan's trace, for Perfetto"
     )
     plan.add_argument("--json", action="store_true", help="print the plans as JSON")
-    for flags in (("--in",), ("-D", "--define")):
-        plan.add_argument(
-            *flags,
-            action="append",
-            default=[],
-            dest="inputs" if flags == ("--in",) else "numbers",
-            metavar="NAME=VALUE",
-            help="as for run",
-        )
     plan.add_argument(
         "--judge",
         type=Path,
         metavar="FILE.json",
         help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
     )
-    plan.set_defaults(command=plan_command)
+    plan.set_defaults(command=plan_command, size="LARGE")  # it need not be run
+
+    search = commands.add_parser("search", help="find degrees of parallelism for a model")
+    search.add_argument("model", metavar="MODEL", help="mlp:LAYERSxWIDTH, mlp:8x512 for example")
+    for flag, what in (("--batch", "rows of a batch"), ("--devices", "how many devices")):
+        search.add_argument(
+            flag, required=True, metavar="N", help=f"{what}; several numbers apart by commas"
+        )
+    search.add_argument(
+        "--costs", default=COSTS[0], choices=COSTS, help="distir: as microsoft/dist-ir simulates it"
+    )
+    search.add_argument(
+        "--memory", type=float, metavar="GB", help="what a device has; more is infeasible"
+    )
+    search.add_argument("--json", action="store_true", help="print every configuration as JSON")
+    search.set_defaults(command=search_command)
 
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
     topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
@@ -272,6 +296,11 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROG",
         help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
     )
+    _question_arguments(parser)
+
+
+def _question_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a program is given."""
     parser.add_argument(
         "--fn", metavar="NAME", help="the function to run, if the MLIR file has several"
     )

@@ -33,6 +33,48 @@ ARRAYS = Pipeline(
     ),
 )
 
+PARALLEL = Pipeline(
+    "source",
+    "functions on tensors divided over devices, as --parallel says",
+    (
+        Row(
+            "data-parallel",
+            what="Divides the batch over more devices; sums over it become partial.",
+            why="Transforms run in the order in which --parallel names them, on tensors: each adds "
+            "an axis to the meshes, and moves where an operation needs its operands otherwise.",
+            at="avial_lab.compiler.passes.distir.data_parallel:DataParallel",
+            when="--parallel names it",
+        ),
+        Row(
+            "horizontal-parallel",
+            what="Divides weights over more devices, and what is computed of them.",
+            why="As data-parallel.",
+            at="avial_lab.compiler.passes.distir.horizontal_parallel:HorizontalParallel",
+            when="--parallel names it",
+        ),
+        Row(
+            "pipeline-parallel",
+            what="Puts layers on different devices, and the batch into turns.",
+            why="As data-parallel; once in a function, before others or after them.",
+            at="avial_lab.compiler.passes.distir.pipeline_parallel:PipelineParallel",
+            when="--parallel names it",
+        ),
+    ),
+)
+
+PLACED = Pipeline(
+    "source",
+    "tensors that lie on several devices as tasks",
+    (
+        Row(
+            "lower-placements",
+            what="Writes a task for each device and segment between two moves, on its blocks.",
+            why="After the transforms on tensors; what follows knows tasks and memory alone.",
+            at="avial_lab.compiler.passes.distir.lower_placements:LowerPlacements",
+        ),
+    ),
+)
+
 EXACT = Pipeline(
     "source",
     "operations that MLIR's own rewrites have wrong, in words that those have right",
@@ -1352,9 +1394,9 @@ DEFINITIONS = Pipeline(
 )
 
 CATALOGUE: tuple[Pipeline, ...] = (
-    ARRAYS, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS, PLACE_PHASES,
-    GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT, LLVM_FACTS, SELECT,
-    OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL, DEFINITIONS,
+    ARRAYS, PARALLEL, PLACED, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS,
+    PLACE_PHASES, GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT,
+    LLVM_FACTS, SELECT, OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL, DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

@@ -28,6 +28,7 @@ from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.words import brief, shortened
 from avial_lab.machine.cpu import LEVELS, NATIVE, instruction_sets, instruction_sets_of
 from avial_lab.planning.distribution import CYCLIC, Division
+from avial_lab.planning.parallelism import spelled
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
 
@@ -141,6 +142,12 @@ def _division(given: Division | str) -> Division:
     raise _refused("division", given, "a text: block, cyclic, cyclic(N) or grid")
 
 
+def _parallel(given: str | Iterable[str]) -> str:
+    if isinstance(given, str | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return spelled(given)
+    raise _refused("parallel", given, "a text: data 2, pipeline 2 x 8 1f1b")
+
+
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     """The optional passes of these names, in the order of the catalogue: a list, or text with
     commas; `all` is every one.
@@ -249,8 +256,9 @@ class CompileOptions:
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
     means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs. `policy`
     says how tasks are placed, None for the usual way; a program with loops has none. `division`
-    says how replicates are divided; tasks are not. `dynamic`: the code is to do for arrays of any
-    size and for any numbers.
+    says how replicates are divided; tasks are not. `parallel` says how a function on tensors is
+    divided over the ranks (`planning/parallelism.py`). `dynamic`: the code is to do for arrays of
+    any size and for any numbers.
 
     `without`: the optional passes that are left out; `sizes` of those that are not, where they are
     not to follow from the machine. Where neither is given they are what tuning found, if it has.
@@ -340,6 +348,18 @@ class CompileOptions:
             words=("block", "cyclic", f"cyclic({CYCLIC})", "grid"),
             read=_division,
             write=str,
+            in_tuning=False,
+        ).metadata,
+    )
+    parallel: str = field(
+        default="",
+        metadata=Option(
+            ("--parallel",),
+            metavar="HOW",
+            help="divide a function on tensors over the ranks, one way after the other: 'data 2', "
+            "'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by commas",
+            words=("data 2", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
+            read=_parallel,
             in_tuning=False,
         ).metadata,
     )
@@ -474,6 +494,7 @@ class Keywords(TypedDict, total=False):
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str
+    parallel: str | Iterable[str]
     without: str | Iterable[str]
     sizes: str
     strict: bool
@@ -510,6 +531,16 @@ def _check_together(options: CompileOptions) -> None:
         raise ScheduleError(
             "a program cannot run on a GPU where there are none",
             hint="leave out --gpus 0, or --on gpu",
+        )
+    if options.parallel and options.dynamic:
+        raise ScheduleError(
+            "what is divided over devices has sizes that are known",
+            hint="leave out --dynamic, or --parallel",
+        )
+    if options.parallel and options.policy is not None:
+        raise ScheduleError(
+            "with --parallel every task knows its rank, and a policy has nothing to decide",
+            hint="leave out --policy, or --parallel",
         )
     if options.blas and options.strict:
         raise ScheduleError(

@@ -24,6 +24,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.planning.turns import Turns
 
 Scalar = bool | int | float
 
@@ -34,7 +35,8 @@ class Source:
     bound to.
 
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
-    where the text holds plain functions, None for the only one there is. `written`: what the person
+    where the text holds plain functions, None for the only one there is. `parallel` says how one
+    on tensors is divided over devices (`planning/parallelism.py`). `written`: what the person
     wrote, where the text was made of that, and its places are places in it.
     """
 
@@ -43,6 +45,7 @@ class Source:
     binding: Binding | None = None
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
+    parallel: str = ""
     written: str = ""
 
     @property
@@ -188,12 +191,35 @@ class Weigh:
 
 @dataclass(frozen=True)
 class Weighed:
-    """`demands` by the task's name, of those whose iterations are known."""
+    """`demands` by the task's name, of those whose iterations are known. runs: how often each is
+    run; without those in a loop whose end is not a number.
+    """
 
     demands: Mapping[str, Demand]
+    runs: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __repr__(self) -> str:
         return brief(self, f"{count(len(self.demands), 'task')}")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Ask: what does every rank of a program of loops do, turn by turn? Answer: `Turns`.
+
+    `built` is the answer that the question `build` had; without it the program is lowered for this.
+    A loop whose end depends on data takes `trips` turns.
+    """
+
+    build: Build
+    built: Built | None = None
+    trips: int = 2
+
+    def __repr__(self) -> str:
+        return brief(self, f"through {self.build!r}, {count(self.trips, 'trip')}")
+
+    @property
+    def source(self) -> Source:
+        return self.build.source
 
 
 @dataclass(frozen=True)
@@ -306,5 +332,7 @@ class Referenced:
         return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
 
 
-Question = Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference | Weigh
-Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced | Weighed
+Question = (
+    Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference | Walk | Weigh
+)
+Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced | Turns | Weighed

@@ -168,6 +168,31 @@ class Table(IntEnum):
     TOTALS = 8
     CARRIED = 9
     COPIES = 10
+    TURNS = 11
+    PATTERNS = 12
+
+
+PATTERN_WORDS = 4
+SHARE_WORDS = 8
+MESSAGE_WORDS = 8
+"""Words of a pattern's head, of each share and of each message; `avial_table` in `ownership.h`."""
+
+
+class PatternFlag(IntEnum):
+    """Beside the kind of a phase. UNSPLIT: on one rank or on every one. PARTIAL: the messages that
+    bring partial results together.
+    """
+
+    UNSPLIT = 16
+    PARTIAL = 32
+
+
+class MessageFlag(IntEnum):
+    """How a message of a pattern goes. IN_PLACE: it need not be unpacked."""
+
+    COLLECTIVE = 1
+    PIPELINED = 2
+    IN_PLACE = 4
 
 
 class ErrorCode(IntEnum):
@@ -189,6 +214,8 @@ PREFIXES: dict[type[Enum], str] = {
     ElementCode: "ELEMENT",
     RunEvent: "EVENT",
     Table: "TABLE",
+    PatternFlag: "PATTERN",
+    MessageFlag: "MESSAGE",
     ErrorCode: "ERROR",
 }
 """What the members of each enumeration begin with in C; it is called by the class's name."""
@@ -196,6 +223,7 @@ PREFIXES: dict[type[Enum], str] = {
 _NUMBERS = (
     "MAX_DIMS", "SMALL_REDUCTION", "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
+    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS",
 )  # fmt: skip
 
 

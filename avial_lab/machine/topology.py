@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from avial_lab.core.errors import OptionError
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, names_range
 from avial_lab.machine.devices import (
@@ -24,7 +27,7 @@ from avial_lab.machine.devices import (
     runnable_gpu,
 )
 from avial_lab.machine.devices.cpu import canonical_cpu
-from avial_lab.machine.platform import Platform, assumed_platform
+from avial_lab.machine.platform import Node, Platform, assumed_platform
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,34 @@ class Topology:
         """How many cores each rank has: those of its node, divided by the ranks there."""
         ranks_on = Counter(self.node_of)
         return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
+
+    @cached_property
+    def rank_hardware(self) -> tuple[np.ndarray, tuple[tuple[Node, int], ...]]:
+        """For each rank the number of its hardware, and those: a node, and a rank's cores there."""
+        kinds: dict[tuple[Node, int], int] = {}
+        nodes: dict[tuple[Node, int], tuple[Node, int]] = {}
+        of_rank: list[int] = []
+        for name, cores in zip(self.node_of, self.cores_of_rank, strict=True):
+            node = self.speeds.node(name)
+            key = node.hardware, cores
+            nodes.setdefault(key, (node, cores))
+            of_rank.append(kinds.setdefault(key, len(kinds)))
+        return np.array(of_rank), tuple(nodes.values())
+
+    def first(self, ranks: int) -> Topology:
+        """Its first ranks with what they drive; of all of them, itself.
+
+        Raises OptionError where it has fewer.
+        """
+        if not 1 <= ranks <= self.ranks:
+            raise OptionError(
+                f"{count(ranks, 'rank')} asked for of a machine of {self.ranks:,}",
+                hint="a topology says how many ranks each node has (`ranks:`)",
+            )
+        if ranks == self.ranks:
+            return self
+        devices = tuple(device for device in self.devices if device.rank < ranks)
+        return Topology(ranks, devices, self.platform)
 
     @property
     def gpus(self) -> int:

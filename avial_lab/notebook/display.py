@@ -24,6 +24,8 @@ from avial_lab.core.table import ROW_LIMIT, Table
 from avial_lab.core.words import brief, count
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.planned import PlannedSchedule
+from avial_lab.planning.scaling import Scaling
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot.svg import escape
@@ -128,6 +130,17 @@ def show_trace(trace: Trace) -> Bundle:
 def show_comparison(comparison: Comparison) -> Bundle:
     figure = Figure(plot.comparison_figure(comparison), str(comparison))
     return _bundle("Predicted and measured", figure)
+
+
+def show_scaling(scaling: Scaling) -> Bundle:
+    return _bundle("Speed-up by ranks", Figure(plot.scaling_figure(scaling), str(scaling)))
+
+
+def show_planned(planned: PlannedSchedule) -> Bundle:
+    """The simulated run, with the schedule's names."""
+    trace = planned.simulate()
+    words = f"{planned!r}\n{plot.trace_text(trace, planned)}"
+    return _bundle("Plan", Figure(plot.timeline_figure(trace, planned), words))
 
 
 def show_explanation(explanation: Explanation) -> Bundle:
@@ -332,6 +345,8 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Stage: show_stage,
     Trace: show_trace,
     Comparison: show_comparison,
+    Scaling: show_scaling,
+    PlannedSchedule: show_planned,
     Explanation: show_explanation,
     Nest: show_nest,
     Plan: show_plan,

@@ -6,9 +6,12 @@ Step, Transfer -> name, what is carried, who is at the other end.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+from avial_lab.core.buffers import Storage
 from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import DeviceCopy, Step, StepKind, Transfer
+from avial_lab.trace import EventKind
 
 _WORDS = {
     StepKind.POST: ("ready to receive {what} from rank {peer}", False),
@@ -47,3 +50,33 @@ def message_step(step: Step, transfer: Transfer) -> MessageStep:
     ends = step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED)
     number = step.transfer if ends else None
     return MessageStep(words.format(what=what, peer=peer), what, peer, transfer.nbytes, number)
+
+
+# Of phases ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def phase_words(
+    phase: str, kind: EventKind, combining: bool, peer: int, storage: str
+) -> tuple[str, str]:
+    """What an event of a phase's message is called, and the copy that is part of it; peer: -1 for
+    all ranks.
+    """
+    part = "partial " * combining + (f"{storage} " if storage else "")
+    other = f"rank {peer}" if peer >= 0 else "all ranks"
+    if kind is EventKind.COPY:
+        return "", f"copy {part}for {phase}"
+    if kind is EventKind.SEND:
+        return f"send {part}to {other} for {phase}", f"pack {part}for {phase}"
+    verb = "combine" if combining else "unpack"
+    wait = f"wait for {part}from {other}, for {phase}"
+    return wait, f"{verb} {part}for {phase}"
+
+
+def part_words(storage: Storage, count: int, low: int, high: int) -> str:
+    """What a message carries: `A`, and as far as it is known `A[49:50, …]`."""
+    more = f" and {count - 1} more" if count > 1 else ""
+    if high < low:
+        return f"{storage.name}{more}"
+    rest = ", …" if len(storage.shape) > 1 else ""
+    return f"{storage.name}[{low}:{high}{rest}]{more}"

@@ -15,6 +15,7 @@ from typing import Any, cast
 from avial_lab.core.cache import Cache
 from avial_lab.core.files import cache_folder
 from avial_lab.core.words import brief, count
+from avial_lab.machine.devices import place_name
 from avial_lab.trace import EventKind, Trace
 
 KEPT = 16
@@ -37,7 +38,11 @@ class Profile:
         if trace.simulated:
             return
         taken: dict[tuple[str, str], float] = defaultdict(float)
-        for event in trace.events:
+        if trace.dropped:  # then the sums are known of each rank alone
+            for total in trace.totals:
+                if total.kind is EventKind.TASK:
+                    taken[total.phase, place_name(total.rank, trace.ranks)] += total.seconds
+        for event in trace.events if not trace.dropped else ():
             if event.kind is EventKind.TASK:
                 taken[event.name, event.device] += event.duration_s
         for place, seconds in taken.items():

@@ -37,13 +37,16 @@ if TYPE_CHECKING:
         messages_figure,
         nest_figure,
         roofline_figure,
+        scaling_figure,
         split_figure,
         timeline_figure,
     )
+    from avial_lab.plot.page.prediction import prediction_html
     from avial_lab.plot.page.report import Reported, report_html
     from avial_lab.plot.run.film import Film, film_figure, film_text
     from avial_lab.plot.run.messages import held_svg, messages_svg
     from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
+    from avial_lab.plot.run.scaling import scaling_svg
     from avial_lab.plot.run.timeline import timeline_svg
     from avial_lab.trace.run_facts import trace_text
 
@@ -78,10 +81,13 @@ _HOME = {  # in this package; with a dot in front, beside it
     "nest_svg": "loops.space",
     "nest_text": ".artifact.explanation",
     "plan_text": ".artifact.plan_facts",
+    "prediction_html": "page.prediction",
     "report_html": "page.report",
     "roofline_figure": "page.figure",
     "roofline_svg": "run.roofline",
     "roofline_text": "run.roofline",
+    "scaling_figure": "page.figure",
+    "scaling_svg": "run.scaling",
     "split_figure": "page.figure",
     "split_svg": "loops.split",
     "split_table": ".artifact.plan_facts",
@@ -124,10 +130,13 @@ __all__ = [
     "nest_svg",
     "nest_text",
     "plan_text",
+    "prediction_html",
     "report_html",
     "roofline_figure",
     "roofline_svg",
     "roofline_text",
+    "scaling_figure",
+    "scaling_svg",
     "split_figure",
     "split_svg",
     "split_table",

@@ -87,6 +87,9 @@ def compile(
     each is refused where the program has nothing of the kind. With `sync="levels"` all ranks wait
     for each other after each level of the graph, in a loop after each level of its body.
 
+    `parallel` divides a function on tensors over the ranks: "data 2, pipeline 2 x 8 1f1b", or a
+    list of such texts, one transform after the other (`planning/parallelism.py`).
+
     `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
     they are worth; `sizes` gives others theirs in place of the machine's
     (`block-contractions{terms=128 block=48}`; `catalogue.SIZES`). Without either it is compiled as
@@ -110,6 +113,7 @@ def compile(
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
+    source = replace(source, parallel=chosen.parallel)
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:

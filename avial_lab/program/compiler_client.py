@@ -43,6 +43,7 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Walk,
     Weigh,
     Weighed,
 )
@@ -50,6 +51,7 @@ from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.core.underway import told_in
+from avial_lab.planning.turns import Turns
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder
 
@@ -173,6 +175,8 @@ class Compiler:
     def ask(self, question: Propose, *, timeout_s: float | None = None) -> Proposal: ...
     @overload
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload
     def ask(self, question: Weigh, *, timeout_s: float | None = None) -> Weighed: ...
     @overload

@@ -7,10 +7,11 @@ nothing here loads MLIR.
 
 from __future__ import annotations
 
+import os
 import shlex
 import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -39,6 +40,7 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
     Weigh,
+    Weighed,
 )
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.errors import (
@@ -55,14 +57,19 @@ from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.host import busy
 from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
+from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.placement import schedule_tasks
 from avial_lab.planning.profile import Profile
+from avial_lab.planning.scaling import Scaling, powers, scaling_of
 from avial_lab.planning.schedule import Piece, Schedule
+from avial_lab.planning.simulator.loops import simulated_turns
 from avial_lab.planning.simulator.ranks import simulated
 from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.planning.turns import Turns
 from avial_lab.program.agreement import (
     agreement,
     allowances,
@@ -78,6 +85,7 @@ from avial_lab.program.reproducer import reproducer
 from avial_lab.program.session import cluster_for
 from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
+from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, whole_demands
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.one_rank import OneRank
@@ -134,6 +142,10 @@ class Program:
     """What tuning found on this machine, where the program is compiled so."""
     _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
     """What its runs took, by the number of threads."""
+    _walks: dict[tuple[Topology, int], Turns] = field(
+        default_factory=dict[tuple[Topology, int], "Turns"], repr=False
+    )
+    """What its ranks do, of a program of loops, by the machine without its speeds and by trips."""
 
     @property
     def status(self) -> str:
@@ -258,26 +270,83 @@ class Program:
         )
         return Explanation(verdicts, told, self.choice, self.built.sizes, self.built.fault)
 
-    def simulate(self, topology: Topology | None = None) -> Trace:
+    def simulate(
+        self, topology: Topology | str | Path | None = None, *, trips: int | None = None
+    ) -> Trace:
         """What a run would be like, without one: every step of every rank, on the machine that the
-        program was compiled for, or placed anew on another.
+        program was compiled for, or placed (a program of loops: compiled) anew for another: one
+        that is there, a file, or `preset:…`.
 
-        A task takes what it took in earlier runs here (the median), else what the roofline says.
-        Raises ScheduleError where the other machine has no device for a target.
+        A task or a phase takes what it took in earlier runs here (the median), else what the
+        roofline says. A loop whose end depends on data takes `trips` turns, by default as many as
+        in the last run, else 2. Raises ScheduleError where the other machine has no device for a
+        target.
         """
-        return simulated(self._schedule_on(topology), self.costs(topology))
+        machine = None if topology is None else topology_called(topology)
+        if self.plan is None:
+            return simulated(self._schedule_on(machine), self.costs(machine))
+        walked = self._walked(machine, trips)
+        trace = simulated_turns(walked.turns, walked.costs, walked.topology)
+        if walked.turns.complete or trips is not None or self.trace is None:
+            return trace
+        return replace(trace, note=f"{trace.note}, as in the last run")
+
+    def scaling(
+        self,
+        ranks: Sequence[int] = (),
+        *,
+        topology: Topology | str | Path | None = None,
+        trips: int | None = None,
+    ) -> Scaling:
+        """Predicted speed-ups of a program of loops on so many ranks each, by default 1, 2, 4 …
+        up to all that the machine has: where more of them stop paying, and why.
+        """
+        if self.plan is None:
+            raise AvialError(
+                "a program of tasks is as fast as its placement",
+                hint="avial_lab.plan(…) compares policies; simulate(topology) tells one",
+            )
+        machine = None if topology is None else topology_called(topology)
+        most = machine.ranks if machine is not None else os.cpu_count() or 1
+        found: dict[int, tuple[Trace, int]] = {}
+        for n in sorted(set(ranks)) or powers(most):
+            on = Topology.local(n) if machine is None else machine.first(n)
+            walked = self._walked(on, trips)
+            trace = simulated_turns(walked.turns, walked.costs, on)
+            found[n] = trace, walked.turns.sent[0]
+        label = machine.speeds.label if machine is not None else "this machine"
+        return scaling_of(found, label)
 
     def costs(self, topology: Topology | None = None) -> Costs:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
         profile = self._profile() if topology is None else None
         return Costs(self._demands, {} if profile is None else profile.seconds)
 
+    def _walked(self, topology: Topology | None, trips: int | None) -> Walked:
+        """A program of loops, turn by turn."""
+        here = self.schedule.topology
+        machine = here if topology is None else topology
+        trips = self._trips_in(self.trace) if trips is None else trips
+        key = replace(machine, platform=None), trips
+        if key not in self._walks:
+            anew = replace(self.question, topology=machine)
+            built = self.built if key[0] == replace(here, platform=None) else None
+            if built is None and self.edited is not None:
+                raise AvialError("a program with a stage edited by hand is as it is for its ranks")
+            self._walks[key] = turns_of(anew, built, trips)
+        turns = self._walks[key]
+        costs = PhaseCosts(whole_demands(turns.begun, self.built.verdicts, self._weighed))
+        if machine == here:
+            costs = replace(costs, profile=self._profile().seconds)
+        return Walked(turns, costs, machine)
+
+    def _trips_in(self, trace: Trace | None) -> int:
+        """Of a loop whose end depends on data: as in that run."""
+        if self.plan is None or self.plan.complete or trace is None or not trace.turns:
+            return DEFAULT_TRIPS
+        return trips_in(self.question, self.built, dict(trace.turns))
+
     def _schedule_on(self, topology: Topology | None) -> Schedule:
-        if self.plan is not None:
-            raise AvialError(
-                "programs of loops are not simulated yet",
-                hint="explain() says what their phases ask of the machine",
-            )
         if topology is None:
             return self.schedule
         schedule = self.schedule
@@ -299,31 +368,37 @@ class Program:
         """A prediction, made first, beside what then happens: so many runs on the cluster (or as
         `run` finds one), on the program's arrays, or a trace that there is already.
         """
-        predicted, costs = self.simulate(), self.costs()
-        sources = {
-            placed.task: costs.of(
-                self.graph.by_name[placed.task],
-                self.schedule.topology.device(placed.device),
-                self.graph,
-                self.schedule.topology,
-            ).source.value
-            for placed in self.schedule.placements
-        }
+        sources, tasks_of = self._sources(), "task" if self.plan is None else "phase"
         if isinstance(cluster, Trace):
-            return Comparison(predicted, (cluster,), sources)
+            trips = None if self.plan is None else self._trips_in(cluster)
+            return Comparison(self.simulate(trips=trips), (cluster,), sources, tasks_of)
+        predicted = self.simulate()
         if runs < 1:
             raise OptionError(f"a comparison takes one run at least; got {runs}")
         taken = [self.run(cluster, threads=threads) for _ in range(runs)]
         self._profile(threads).save()
-        return Comparison(predicted, tuple(taken), sources, note="; ".join(busy()))
+        return Comparison(predicted, tuple(taken), sources, tasks_of, "; ".join(busy()))
 
-    @cached_property
+    def _sources(self) -> dict[str, str]:
+        """Where the seconds of each task or phase come from."""
+        if self.plan is not None:
+            costs = self._walked(None, None).costs
+            return {run.name: costs.source(run.name).value for run in self.schedule.phases}
+        costs, topology, tasks = self.costs(), self.schedule.topology, self.graph.by_name
+        devices = {placed.task: placed.device for placed in self.schedule.placements}
+        return {
+            task: costs.of(tasks[task], topology.device(name), self.graph, topology).source.value
+            for task, name in devices.items()
+        }
+
+    @property
     def _demands(self) -> Mapping[str, Demand]:
         """What its tasks ask of the machine."""
-        if self.plan is not None:
-            found = {verdict.name: verdict.demand for verdict in self.built.verdicts}
-            return {name: demand for name, demand in found.items() if demand is not None}
-        return shared_compiler().ask(Weigh(self.question.source)).demands
+        return self._weighed.demands
+
+    @cached_property
+    def _weighed(self) -> Weighed:
+        return shared_compiler().ask(Weigh(self.question.source))
 
     def _profile(self, threads: int | None = None) -> Profile:
         """Of its runs with so many threads, here."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from avial_lab.core.errors import AvialError
+from avial_lab.core.errors import AvialError, OptionError
 from avial_lab.machine.presets import PRESETS, preset
 from avial_lab.machine.simgrid_platform import read_platform
 from avial_lab.machine.topologies import topology_called
@@ -165,3 +165,23 @@ def test_a_cluster_of_simgrid(tmp_path: Path) -> None:
 def test_a_platform_that_is_none(tmp_path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(AvialError, match=words):
         read_platform(_platform(tmp_path, SIMGRID.replace(old, new)))
+
+
+def test_the_first_ranks_of_a_machine() -> None:
+    whole = preset("8-gpu-node")
+    some = whole.first(3)
+    assert some.ranks == 3
+    assert some.gpus == 3
+    assert some.platform is whole.platform
+    assert some.cores_of_rank == (21, 21, 21)
+    assert whole.first(8) is whole
+    for ranks in (0, 9):
+        with pytest.raises(OptionError, match=r"ranks? asked for of a machine of 8"):
+            whole.first(ranks)
+
+
+def test_ranks_of_equal_nodes_have_the_same_hardware() -> None:
+    kinds, hardware = preset("fat-tree-1024").rank_hardware
+    assert set(kinds.tolist()) == {0}
+    ((node, cores),) = hardware
+    assert (node.cores, cores) == (32, 32)

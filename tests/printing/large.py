@@ -33,6 +33,7 @@ from avial_lab.compiler.requests import (
     RunReference,
     Source,
     Violation,
+    Walk,
     Weigh,
     Weighed,
 )
@@ -183,7 +184,8 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         Explore(source), Explored(()), PrintBack(source), PrintedBack(SPAN.text * 99),
         RunReference(source, data), Referenced(data, (Violation(NAME, SPAN),) * MANY, 1.0),
         Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
-        Violation("an index leaves a", SPAN), program, View(program), Namespace(data),
+        Walk(build, built), Violation("an index leaves a", SPAN), program,
+        View(program), Namespace(data),
     ]  # fmt: skip
 
 

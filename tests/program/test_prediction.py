@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import AvialError
 from avial_lab.lessons.demo import deck_text
 from avial_lab.machine.topology import Topology
@@ -51,16 +52,90 @@ def test_another_machine_places_it_anew() -> None:
     assert program.simulate(Topology.local(3, gpus=1)).ranks == 3
 
 
-def test_loops_are_refused_with_the_reason() -> None:
-    text = """
-      func.func @f(%A: memref<8xf64>) {
-        affine.for %i = 0 to 8 {
-          %x = affine.load %A[%i] : memref<8xf64>
-          affine.store %x, %A[%i] : memref<8xf64>
-        }
-        return
+UNTIL = """
+  func.func @f(%A: memref<64xf64>, %n: memref<i64>) {
+    %one = arith.constant 1 : i64
+    %most = arith.constant 5 : i64
+    scf.while : () -> () {
+      %v = memref.load %n[] : memref<i64>
+      %more = arith.cmpi slt, %v, %most : i64
+      scf.condition(%more)
+    } do {
+      affine.for %i = 0 to 64 {
+        %x = affine.load %A[%i] : memref<64xf64>
+        %y = arith.addf %x, %x : f64
+        affine.store %y, %A[%i] : memref<64xf64>
       }
-    """
-    program = avial_lab.compile(text, arrays={"A": np.zeros(8)})
-    with pytest.raises(AvialError, match="programs of loops are not simulated yet"):
-        program.simulate()
+      %v = memref.load %n[] : memref<i64>
+      %w = arith.addi %v, %one : i64
+      memref.store %w, %n[] : memref<i64>
+      scf.yield
+    }
+    return
+  }
+"""
+"""The loop ends where the data say so."""
+
+
+def _until() -> Program:
+    arrays = {"A": np.ones(64), "n": np.zeros((), np.int64)}
+    return avial_lab.compile(UNTIL, arrays=arrays, ranks=2)
+
+
+@pytest.mark.mpi
+def test_where_data_decide_the_last_run_says_how_often() -> None:
+    program = _until()
+    assumed = program.simulate()
+    assert dict(assumed.turns)["S1"] == 2
+    assert "control depends on data: 2 turns" in assumed.note
+    assert dict(program.simulate(trips=9).turns)["S1"] == 9
+    measured = program.run(threads=1)
+    again = program.simulate()
+    assert again.turns == measured.turns
+    assert again.note.endswith("as in the last run")
+    compared = program.compare(measured)
+    assert compared.tasks_of == "phase"
+    assert {task.source for task in compared.tasks} >= {"guessed"}
+    assert program.explain() is not None
+
+
+def test_impossible_trips_are_refused() -> None:
+    with pytest.raises(AvialError, match="trips must be from 1"):
+        _until().simulate(trips=0)
+
+
+DOUBLED = """
+  func.func @f(%A: memref<4096xf64>) {
+    affine.for %i = 0 to 4096 {
+      %x = affine.load %A[%i] : memref<4096xf64>
+      %y = arith.addf %x, %x : f64
+      affine.store %y, %A[%i] : memref<4096xf64>
+    }
+    return
+  }
+"""
+
+
+def test_a_program_of_loops_on_a_machine_that_nobody_has() -> None:
+    program = avial_lab.compile(DOUBLED, arrays={"A": np.zeros(4096)})
+    trace = program.simulate("preset:fat-tree-1024")
+    assert trace.ranks == 1024
+    assert trace.label == "simulated on a fat tree of 1,024 nodes"
+    assert program.simulate().ranks == 2
+
+
+def test_scaling_tells_where_more_ranks_stop_paying() -> None:
+    made = kernel_program("jacobi-1d", size="SMALL", element="f64", numbers={}, seed=0)
+    program = avial_lab.compile(made.text, arrays=made.arrays, scalars=made.scalars)
+    scaling = program.scaling([1, 2, 64], topology="preset:fat-tree-1024")
+    assert [point.ranks for point in scaling.points] == [1, 2, 64]
+    assert scaling.points[0].compute > 0
+    assert scaling.stops_at is not None
+    assert "hardly pay" in scaling.why
+    with pytest.raises(AvialError, match="2,000 ranks asked for of a machine of 1,024"):
+        program.scaling([2000], topology="preset:fat-tree-1024")
+
+
+def test_tasks_scale_by_their_placement() -> None:
+    with pytest.raises(AvialError, match="as fast as its placement"):
+        _deck().scaling()

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from avial_lab import plot
 from avial_lab.benchmarks.kernel_suite import is_kernel
-from avial_lab.cli.question import check_folders, read_text, writing_to
+from avial_lab.cli.question import (
+    check_folders,
+    compiled_program,
+    question_of,
+    read_text,
+    writing_to,
+)
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.errors import AvialError, BindError
 from avial_lab.machine.presets import PRESET, PRESETS
@@ -18,6 +26,7 @@ from avial_lab.planning.imports import load_graph
 from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.planning.planned import PlannedSchedule, plan, policy_table
 from avial_lab.planning.policies import Policy
+from avial_lab.planning.scaling import powers
 from avial_lab.planning.simulator.judge import judge
 from avial_lab.program import compilation
 from avial_lab.program.inputs import parse_inputs, parse_numbers
@@ -33,7 +42,9 @@ def plan_command(options: argparse.Namespace) -> int:
         return 0 if verdict.good else 1
     if options.program is None:
         raise BindError("nothing to plan", hint="give a program, a workflow, or --judge FILE.json")
-    check_folders(options.trace)
+    check_folders(options.trace, options.report)
+    if _is_of_loops(options.program):
+        return _plan_loops(options)
     workflow, topology = _graph(options), topology_called(options.topology)
     chosen = (
         [policy for policy in Policy if policy is not Policy.EXACT]
@@ -58,6 +69,45 @@ def plan_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _is_of_loops(path: Path) -> bool:
+    """A kernel, or a text of MLIR without tasks of its own."""
+    if is_kernel(path):
+        return True
+    if path.suffix in (".json", ".stg"):
+        return False
+    text = read_text(path)
+    return not holds_schedule(text) and not text.lstrip()[:1].isdigit()
+
+
+def _plan_loops(options: argparse.Namespace) -> int:
+    """How it scales on the machine, and its run on the number of ranks asked for, or all."""
+    machine = topology_called(options.topology)
+    machine = machine.first(options.ranks or machine.ranks)
+    as_it_is = argparse.Namespace(program=options.program)
+    program = compiled_program(as_it_is, question_of(options), topology=Topology.local(1))
+    if program.plan is None:
+        raise BindError(
+            f"{options.program} is one task, which cannot be divided among ranks",
+            hint="avial-lab graph says why",
+        )
+    scaling = program.scaling(powers(machine.ranks, base=4), topology=machine, trips=options.trips)
+    trace = program.simulate(machine, trips=options.trips)
+    if options.trace is not None:
+        with writing_to(options.trace):
+            trace.save(options.trace)
+    if options.report is not None:
+        with writing_to(options.report):
+            page = plot.prediction_html(program.name, scaling, trace)
+            options.report.write_text(page, encoding="utf-8")
+    if options.json:
+        points = [asdict(point) for point in scaling.points]
+        print(json.dumps({"machine": machine.speeds.label, "ranks": points}, indent=2))
+        return 0
+    print(scaling)
+    print(plot.trace_text(trace, most=8))
+    return 0
+
+
 def _planned(
     options: argparse.Namespace, workflow: Workflow, topology: Topology, policy: Policy
 ) -> PlannedSchedule | tuple[Policy, AvialError]:
@@ -71,21 +121,13 @@ def _planned(
 def _graph(options: argparse.Namespace) -> Workflow:
     """Somebody's task graph, or that of a program of tasks; a program needs the compiler."""
     path = options.program
-    if is_kernel(path):
-        raise BindError(
-            f"{path} is a program of loops, and those are not simulated yet",
-            hint="plan a program of tasks (avial.schedule) or a workflow",
-        )
     if path.suffix in (".json", ".stg"):
         return load_graph(path)
     text = read_text(path)
     if not holds_schedule(text):
         if text.lstrip()[:1].isdigit():
             return load_graph(path)
-        raise BindError(
-            f"{path} holds no avial.schedule, and programs of loops are not simulated yet",
-            hint="plan a program of tasks (avial.schedule) or a workflow (.json, .stg)",
-        )
+        raise BindError(f"{path} is neither a program nor a workflow")
     arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
     scalars |= parse_numbers(options.numbers)
     return compilation.planned_graph(

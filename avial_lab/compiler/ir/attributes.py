@@ -114,3 +114,12 @@ CONTRACTED = "avial.contracted"
 """On a module whose products are contracted, or (false) are to stay as they are. In either case
 what passes bring side by side later is not.
 """
+
+ON_RANK = "avial.on_rank"
+"""On a task: the rank that runs it, whatever a policy would say; ranks keep the order of tasks."""
+
+SUMMED = "avial.summed"
+"""On a task that adds up partial results: the terms of each sum, whose order is another now."""
+
+PIPELINE = "avial.pipeline"
+"""On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""

@@ -10,6 +10,7 @@ Which passes there are, in which order they run and why so, says the catalogue:
 By folder:
 
     arithmetic/        how products, sums and elementary functions are rounded
+    distir/            tensors on meshes of devices: transforms, and their tasks
     distribution/      what every rank runs: messages, or calls of the ownership runtime
     gpu/               kernels: of GPU tasks, and of loops that devices run
     host/              what a CPU runs: calls of the C library, bytes, allocations
@@ -31,5 +32,6 @@ By folder:
     tasks/             a plain function as tasks
 
 Besides passes there is in some what those of the folder are written with: control_level,
-footprint_functions, peel_at_element, phase_footprints, phases.
+footprint_functions, local_bodies, peel_at_element, phase_footprints, phases, propagate, segments,
+stages, task_order.
 """

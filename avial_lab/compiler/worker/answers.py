@@ -14,6 +14,7 @@ from typing import Any
 
 from avial_lab.artifact.stages import Inside, StageInside
 from avial_lab.compiler.analysis.accesses.buffers import caller_memory
+from avial_lab.compiler.analysis.costs.demand import demands_in, runs_in
 from avial_lab.compiler.frontends.mlir import is_plain, print_explained, print_module
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.requests import (
@@ -33,6 +34,7 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
     Violation,
+    Walk,
     Weigh,
     Weighed,
 )
@@ -53,6 +55,7 @@ from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
 from avial_lab.compiler.worker.task_demands import task_demands
+from avial_lab.compiler.worker.walk import walked
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.core.files import disk_error
 
@@ -139,7 +142,7 @@ def _of_lines(stage: StageInside, count: int) -> StageInside:
 
 
 def _reference(question: RunReference) -> Referenced:
-    module = parse(question.source, to_memory=tensors_to_fresh_memory)
+    module = parse(question.source, to_memory=tensors_to_fresh_memory, sequential=True)
     buffers, storages = caller_memory(program_function(module), question.source.binding)
     step = None if question.journal is None else _mapped(question.journal)
     result = reference(
@@ -172,7 +175,8 @@ def _weigh(question: Weigh) -> Weighed:
     """(A plain function that could not be divided is one task.)"""
     module = parse(question.source)
     if is_plain(module) or is_structured(module):
-        return Weighed(task_demands(split_program(module, question.source).module))
+        split = split_program(module, question.source).module
+        return Weighed(task_demands(split) | demands_in(split), runs_in(split))
     return Weighed(task_demands(module.operation))
 
 
@@ -185,5 +189,6 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Propose: _propose,
     Resume: resumed,
     RunReference: _reference,
+    Walk: walked,
     Weigh: _weigh,
 }

@@ -22,7 +22,7 @@ from avial_lab.compiler.analysis.accesses.program import read_groups, read_progr
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
 from avial_lab.compiler.analysis.costs.demand import demands_in
 from avial_lab.compiler.backends.llvm import binary_of
-from avial_lab.compiler.catalogue import ARRAYS, WHOLE
+from avial_lab.compiler.catalogue import ARRAYS, PLACED, WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
@@ -31,6 +31,7 @@ from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import CONTRACTED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.placements import has_placements
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.ir.views import is_memref
 from avial_lab.compiler.lowering.arithmetic import settled
@@ -54,6 +55,13 @@ from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
 from avial_lab.compiler.worker.explain import verdicts_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
+from avial_lab.compiler.worker.placed import (
+    parallel_passes,
+    prepare_tensors_to_place,
+    ranks_of_tasks,
+    schedule_on_ranks,
+    sums_of_tasks,
+)
 from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.buffers import Number
@@ -89,8 +97,15 @@ def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
 
 
 def parse(
-    source: Source, *, dynamic: bool = False, to_memory: ToMemory = tensors_to_memory
+    source: Source,
+    *,
+    dynamic: bool = False,
+    to_memory: ToMemory = tensors_to_memory,
+    sequential: bool = False,
 ) -> ir.Module:
+    """The program in the source's text. Tensors that lie on several devices are tasks for these;
+    `sequential`: they are tensors like any other.
+    """
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -99,15 +114,21 @@ def parse(
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
-        to_memory=lambda module: _arrays_to_loops(module, to_memory),
+        to_memory=lambda module: _arrays_to_loops(module, source, to_memory, sequential),
     )
 
 
-def _arrays_to_loops(module: ir.Module, to_memory: ToMemory) -> bool:
-    """Arrays of both kinds: ptensor's by its own pass, then MLIR's tensors."""
+def _arrays_to_loops(
+    module: ir.Module, source: Source, to_memory: ToMemory, sequential: bool
+) -> bool:
+    """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
     if has_ptensor(module):
         run_passes(module.operation, ARRAYS.passes())
-    return to_memory(module)
+    if sequential or not (source.parallel or has_placements(module.operation)):
+        return to_memory(module)
+    prepare_tensors_to_place(module, source.scalars)
+    run_passes(module.operation, (*parallel_passes(source.parallel), *PLACED.passes()))
+    return True
 
 
 def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:
@@ -187,11 +208,16 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
     policy = options.policy or Policy.LEVELS
     costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
-    schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync, costs=costs)
+    ranks = ranks_of_tasks(module.operation)
+    if ranks:
+        check_no_policy(options.policy)
+        schedule = schedule_on_ranks(graph, topology, ranks, sync=options.sync)
+    else:
+        schedule = schedule_tasks(graph, topology, policy=policy, sync=options.sync, costs=costs)
     watch.lap("schedule")
     done, binary = scheduled_binary(module, schedule, options)
     watch.lap("build")
-    sums, binding = done.sums, question.source.binding
+    sums, binding = {**done.sums, **sums_of_tasks(module.operation)}, question.source.binding
     return Built(
         schedule,
         in_reading_order(done.stages),

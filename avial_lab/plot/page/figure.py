@@ -16,6 +16,7 @@ from avial_lab.artifact.plan import Plan
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import Table
 from avial_lab.planning import graph_facts
+from avial_lab.planning.scaling import Scaling
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.plot import svg
@@ -24,6 +25,7 @@ from avial_lab.plot.graph.lanes import lanes_svg
 from avial_lab.plot.loops import space, split
 from avial_lab.plot.run import messages
 from avial_lab.plot.run.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
+from avial_lab.plot.run.scaling import scaling_summary, scaling_svg
 from avial_lab.plot.run.timeline import timeline_svg
 from avial_lab.trace import Move, Trace, run_facts
 from avial_lab.trace.comparison import Comparison
@@ -103,6 +105,15 @@ def comparison_figure(comparison: Comparison, schedule: Schedule | None = None) 
     )
     told = "".join(f"<p>{svg.escape(line)}</p>" for line in words if line)
     return f"<p>{svg.escape(comparison.summary)}</p>{predicted}{measured}{told}"
+
+
+def scaling_figure(scaling: Scaling) -> str:
+    """The speed-up by ranks, and its table."""
+    return figure_html(
+        scaling_svg(scaling),
+        alt=f"Speed-up by ranks {scaling_summary(scaling)}",
+        tables=(scaling.table,),
+    )
 
 
 def nest_figure(nest: Nest) -> str:

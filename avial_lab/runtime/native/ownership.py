@@ -15,6 +15,8 @@ import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
@@ -22,6 +24,7 @@ from avial_lab.core.runtime_constants import MAX_DIMS, ErrorCode, Table, Use
 from avial_lab.core.words import brief, rank_words
 from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import Piece
+from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.trace import Copy, Move
 
@@ -157,6 +160,22 @@ class Ownership:
         rows = _rows(self._table(Table.TOTALS), 8)
         return tuple(EventTotal(self._phase(phase), *sums) for phase, *sums in rows)
 
+    def turns(self, ranks: int, trips: int) -> Turns:
+        """Of a plan that keeps them (`keep_turns`)."""
+        return Turns(
+            ranks,
+            self.phases,
+            self.storages,
+            self._array(Table.TURNS).reshape(-1, 4),
+            self._array(Table.PATTERNS),
+            self.complete,
+            trips,
+        )
+
+    def keep_turns(self, trips: int) -> None:
+        """The next plan keeps its turns; loops whose end depends on data take so many."""
+        self.program.set_globals({"avial_keep_turns": 1, "avial_trips": trips})
+
     def counts(self) -> tuple[PhaseCount, ...]:
         rows = _rows(self._table(Table.PHASES), 5)
         return tuple(PhaseCount(self._phase(phase), *counts) for phase, *counts in rows)
@@ -230,12 +249,15 @@ class Ownership:
             yield Piece(rank, storage.name, _take_box(words, len(storage.shape)))
 
     def _table(self, what: Table) -> list[int]:
+        return self._array(what).tolist()
+
+    def _array(self, what: Table) -> np.ndarray:
         function = self.program.library.avial_table
         function.restype = ctypes.c_int64
         needed = function(ctypes.c_int64(what), None, ctypes.c_int64(0))
-        words = (ctypes.c_int64 * needed)()
-        function(ctypes.c_int64(what), words, ctypes.c_int64(needed))
-        return list(words)
+        words = np.zeros(needed, np.int64)
+        function(ctypes.c_int64(what), ctypes.c_void_p(words.ctypes.data), ctypes.c_int64(needed))
+        return words
 
 
 def own_error(error: int) -> str | None:

@@ -10,6 +10,7 @@ from avial_lab.core.buffers import Number, Storage
 from avial_lab.core.errors import InternalError
 from avial_lab.core.regions import Box, union
 from avial_lab.planning.schedule import Piece
+from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.loader import descriptor, digest, load_program
 from avial_lab.runtime.native.ownership import Ownership, own_error
 
@@ -30,13 +31,9 @@ def plan_run(
 
     Raises InternalError where the runtime failed.
     """
-    program = load_program(shared_object, digest(shared_object), entry=entry)
-    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases), drivers)
-    ownership.setup(ranks, None)
-    program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
-    ownership.bring_back()
-    if ownership.error:
-        raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
+    ownership = _walked(
+        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, None
+    )
     complete = ownership.complete
     inputs = ownership.inputs()
     return Plan(
@@ -53,6 +50,52 @@ def plan_run(
         copies=ownership.copies(ranks),
         device_bytes=ownership.held_bytes()[ranks:],
     )
+
+
+def walk_run(
+    shared_object: bytes,
+    storages: Sequence[Storage],
+    ranks: int,
+    *,
+    temporary: Iterable[str] = (),
+    phases: Sequence[str] = (),
+    entry: str = "main",
+    numbers: Sequence[Number] = (),
+    drivers: tuple[int, ...] = (),
+    trips: int = 2,
+) -> Turns:
+    """What every rank does, turn by turn; a loop whose end depends on data takes `trips`.
+
+    Raises InternalError where the runtime failed.
+    """
+    walked = _walked(
+        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, trips
+    )
+    return walked.turns(ranks, trips)
+
+
+def _walked(
+    shared_object: bytes,
+    storages: Sequence[Storage],
+    ranks: int,
+    temporary: Iterable[str],
+    phases: Sequence[str],
+    entry: str,
+    numbers: Sequence[Number],
+    drivers: tuple[int, ...],
+    trips: int | None,
+) -> Ownership:
+    """The control flow run once, without bodies; with `trips` its turns are kept."""
+    program = load_program(shared_object, digest(shared_object), entry=entry)
+    ownership = Ownership(program, tuple(storages), frozenset(temporary), tuple(phases), drivers)
+    if trips is not None:
+        ownership.keep_turns(trips)
+    ownership.setup(ranks, None)
+    program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
+    ownership.bring_back()
+    if ownership.error:
+        raise InternalError(f"the run could not be planned: {own_error(ownership.error)}")
+    return ownership
 
 
 def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:

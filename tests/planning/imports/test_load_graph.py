@@ -187,11 +187,26 @@ def test_policies_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert len(facts["placements"]) == 3
 
 
+def test_a_program_of_loops_by_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, trace = tmp_path / "p.html", tmp_path / "t.json"
+    line = ["plan", "kernels/jacobi-1d", "--topology", "preset:fat-tree-1024", "--size", "mini"]
+    files = ["--report", str(page), "--trace", str(trace)]
+    assert main([*line, "-n", "16", *files]) == 0
+    told = capsys.readouterr().out
+    assert "By ranks on a fat tree of 1,024 nodes, simulated" in told
+    assert "Where the time went (simulated on a fat tree of 1,024 nodes)" in told
+    assert "Speed-up by ranks" in page.read_text()
+    assert trace.exists()
+    assert main([*line, "-n", "4", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [each["ranks"] for each in facts["ranks"]] == [1, 4]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["plan"], "nothing to plan"),
-        (["plan", "kernels/gemm"], "programs? of loops"),
+        (["plan", "kernels/gemm", "-n", "99"], "99 ranks asked for of a machine of 4"),
         (["plan", "w.json", "--topology", "preset:latop"], "did you mean 'laptop'"),
         (["plan", "w.json", "--topology", "nothing"], "is no topology"),
     ],

@@ -45,6 +45,43 @@ def demands_in(structured: ir.Operation) -> dict[str, Demand]:
     return {name: demand for name, demand in found.items() if demand is not None}
 
 
+def runs_in(structured: ir.Operation) -> dict[str, float]:
+    """How often each phase is run, in the mean where a loop around begins or ends with another;
+    without those in a loop whose end is not known.
+    """
+    found: dict[str, float] = {}
+    for op in operations_in(program_function(structured)):
+        runs = _runs(op) if op.name in PHASES else None
+        if runs is not None:
+            found[text_attribute(op, "name")] = runs
+    return found
+
+
+def _runs(phase: ir.Operation) -> float | None:
+    runs, around = 1.0, parent_of(phase)
+    while around is not None:
+        if around.name == "affine.for":
+            trips = _trips(around)
+            if trips is None:
+                return None
+            runs *= trips
+        elif around.name in ("scf.for", "scf.while", "scf.if", "affine.if"):
+            return None
+        around = parent_of(around)
+    return runs
+
+
+def _trips(loop: ir.Operation) -> float | None:
+    """Of a loop whose bounds are numbers; of others nothing is said here."""
+    low, high = (
+        constant_bound(loop.attributes[name]) for name in ("lowerBoundMap", "upperBoundMap")
+    )
+    if low is None or high is None:
+        return None
+    step = ir.IntegerAttr(loop.attributes["step"]).value
+    return max(0, -(-(high - low) // step))
+
+
 def demand_of(phase: ir.Operation) -> Demand | None:
     """Of one execution of a phase or a task; None where its iterations are not known."""
     scop = read_scop(phase)

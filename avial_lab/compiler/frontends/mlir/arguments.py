@@ -90,6 +90,14 @@ def bind_arguments(
     return frozenset(read_only)
 
 
+def bind_numbers(function: ir.Operation, scalars: Mapping[str, Scalar]) -> None:
+    """Nobody uses arguments any more for which a number is given; there they still are."""
+    block = function.regions[0].blocks[0]
+    for argument, name in zip(block.arguments, _names(function), strict=True):
+        if name in scalars and _is_number(argument.type):
+            _bind_number(argument, name, scalars[name], block)
+
+
 def _names(function: ir.Operation) -> list[str]:
     """The arguments' names: as the attribute says, else as the text calls them."""
     written = function.attributes.get("arg_attrs")

@@ -14,6 +14,7 @@ from avial_lab.compiler.frontends.mlir.unit_extents import drop_unit_steps
 from avial_lab.compiler.ir.attributes import UPDATES
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.placements import erase_placements
 from avial_lab.compiler.ir.program import functions_of, has_body
 from avial_lab.compiler.upstream import spelled
 from avial_lab.core.errors import VerifyError
@@ -39,10 +40,11 @@ last: tosa-to-linalg fails at a tosa.scatter that is still there.
 
 
 def tensors_to_memory(module: ir.Module) -> bool:
-    """Whether there was a tensor; there is none any more.
+    """Whether there was a tensor; there is none any more. Where they lie is not looked at.
 
     Raises VerifyError where MLIR finds no memory for one.
     """
+    erase_placements(module.operation)
     if not prepare_tensors(module):
         return False
     _reading_maps_to_generics(module)

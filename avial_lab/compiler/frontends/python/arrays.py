@@ -551,7 +551,8 @@ class Arrays:
             raise self.refuse(
                 "products of matrices have one or two dimensions here", "write the loops"
             )
-        inner = list(right.shape)[-2] if len(right.shape) == 2 else list(right.shape)[0]
+        sizes = list(right.shape)
+        inner = sizes[-2] if len(sizes) == 2 else sizes[0]
         terms = self._same([*left.shape][-1], inner, (left.shape, right.shape))
         if [*left.shape][-1].known == 1 and terms.known != 1:
             raise self.refuse("the sizes of the product do not match", "", ValueError)
@@ -582,8 +583,8 @@ class Arrays:
         stack = left.shape[:-2]
         if len(right.shape) > 2:
             stack = self.broadcast(left.shape[:-2], right.shape[:-2])
-        *_, rows, inner = left.shape
-        *_, other, columns = right.shape
+        rows, inner = list(left.shape)[-2:]
+        other, columns = list(right.shape)[-2:]
         terms = self._same(inner, other, (left.shape, right.shape))
         shape = (*stack, rows, columns)
         target = self.fresh(kind, shape)

@@ -126,8 +126,9 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
             },
             regions=1,
         )
+        inlined = ir.Attribute.parse("#llvm.linkage<internal>")  # and then gone
         for each in called:
-            each.clone()
+            each.clone().operation.attributes["llvm.linkage"] = inlined
     _move_body(function, old, given, kinds)
 
 

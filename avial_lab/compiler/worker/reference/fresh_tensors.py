@@ -15,6 +15,7 @@ from avial_lab.compiler.frontends.mlir.tensors import (
     tosa_to_linalg,
 )
 from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.placements import erase_placements
 from avial_lab.compiler.ir.program import functions_of, symbol_of
 from avial_lab.compiler.worker.reference.linalg_loops import NamedToGeneric, Values, clone_into
 
@@ -29,6 +30,7 @@ _BUFFERIZE = (
 
 def tensors_to_fresh_memory(module: ir.Module) -> bool:
     """Whether there was a tensor; there is none any more. VerifyError as `tensors_to_memory`."""
+    erase_placements(module.operation)
     if not prepare_tensors(module):
         return False
     tosa_to_linalg(module)

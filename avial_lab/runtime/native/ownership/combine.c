@@ -8,6 +8,7 @@
 #include "reductions.h"
 #include "strides.h"
 #include "transfers.h"
+#include "turns.h"
 
 INTERNAL void initialise_scratch(const Array *a, i64 array)
 {
@@ -114,6 +115,7 @@ INTERNAL void combine_partials(void)
     }
     group_into_messages();
     count_messages();
+    keep_partials();
     if (run.plan) return;
     require_scratch();
     start_messages(true);

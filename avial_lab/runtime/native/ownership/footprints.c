@@ -5,6 +5,7 @@
 #include "partition.h"
 #include "pieces.h"
 #include "reductions.h"
+#include "turns.h"
 
 INTERNAL const i64 *box_at(i64 at) { return phase.boxes.rows + at; }
 
@@ -80,9 +81,9 @@ static void visit_footprints(i64 rank, const i64 *range, const void *body)
     report_footprints(rank, range, body);
 }
 
-static void keep_own_range(i64 rank, const i64 *range, const void *unused)
+static void keep_own_range(i64 rank, const i64 *range, const void *body)
 {
-    (void)unused;
+    if (keeps_turns()) keep_shares(rank, range, ((const Body *)body)->space);
     if (run.plan || run.driver[rank] != run.rank) return;
     *APPEND(phase.places) = rank;
     RESERVE(phase.ranges, phase.ranges.count + 4);
@@ -122,24 +123,26 @@ static void keep_unsplit(const Body *body, bool everywhere)
 {
     i64 range[4];
     phase.footprints.count = phase.boxes.count = phase.ranges.count = phase.places.count = 0;
+    phase.shares.count = 0;
     phase.unsplit = true;
     if (!whole_space(body->space, range)) return;
     report_footprints(-1, range, body);
     i64 rank = everywhere ? -1 : rank_holding_most();
     for (i64 k = 0; k < phase.footprints.count; k++) phase.footprints.rows[k].rank = rank;
-    keep_own_range(everywhere ? run.rank : rank, range, NULL);
+    keep_own_range(everywhere ? run.rank : rank, range, body);
 }
 
 INTERNAL void collect_footprints(const Body *body)
 {
     phase.footprints.count = phase.boxes.count = phase.ranges.count = phase.places.count = 0;
+    phase.shares.count = 0;
     if (phase.kind == PHASE_TASK || phase.kind == PHASE_EVERYWHERE) {
         keep_unsplit(body, phase.kind == PHASE_EVERYWHERE);
         return;
     }
     for (i64 k = 0; k < phase.member_count; k++) {
         for_each_range(k, body->space, visit_footprints, body);
-        for_each_range(k, body->space, keep_own_range, NULL);
+        for_each_range(k, body->space, keep_own_range, body);
     }
 }
 

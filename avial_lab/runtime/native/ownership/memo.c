@@ -67,6 +67,7 @@ static MemoEntry *begin_entry(PhaseRecord *record)
     MemoEntry *m = &record->memo[record->memo_next];
     record->memo_next = (record->memo_next + 1) % MEMO_ENTRIES;
     m->valid = false;
+    m->pattern = -1;
     m->footprint_words = phase.boxes.count;
     for (i64 k = 0; k < run.array_count; k++) run.arrays[k].touched = false;
     for (i64 k = 0; k < phase.footprints.count; k++)

@@ -112,12 +112,24 @@ INTERNAL void post_bytes(Buffer *b, bool send, char *data, i64 bytes, i64 peer)
     }
 }
 
+static StridedBox first_box(const Message *m)
+{
+    const Transfer *first = &phase.transfers.rows[m->first];
+    const Array *a = &run.arrays[first->array];
+    return strided_box(a, a->memory, box_at(first->box));
+}
+
+INTERNAL bool is_contiguous(const Message *m)
+{
+    if (m->count != 1) return false;
+    StridedBox s = first_box(m);
+    return run_count(&s) == 1;
+}
+
 INTERNAL char *contiguous_address(const Message *m)
 {
     if (m->count != 1) return NULL;
-    const Transfer *only = &phase.transfers.rows[m->first];
-    const Array *a = &run.arrays[only->array];
-    StridedBox s = strided_box(a, a->memory, box_at(only->box));
+    StridedBox s = first_box(m);
     return run_count(&s) == 1 ? s.memory : NULL;
 }
 

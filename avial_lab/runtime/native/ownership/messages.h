@@ -23,6 +23,9 @@ INTERNAL void *ignored_status(void);
 
 /* Messages ------------------------------------------------------------------------------------- */
 
+/* Whether the bytes of the message lie one after the other in an array. */
+INTERNAL bool is_contiguous(const Message *m);
+
 /* Where the bytes of the message lie one after the other in this rank's array; NULL where they do
  * not. */
 INTERNAL char *contiguous_address(const Message *m);

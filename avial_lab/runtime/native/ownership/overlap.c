@@ -4,14 +4,41 @@
 
 #include "partition.h"
 #include "pieces.h"
+#include "pipelined.h"
 
-/* Whether a message under way to this rank brings something of that footprint. */
-static bool is_under_way(const Footprint *f)
+/* The first message to that rank or a later one: they are in order of their destinations. */
+static i64 first_to(i64 rank)
+{
+    i64 low = 0, high = phase.messages.count;
+    while (low < high) {
+        i64 middle = low + (high - low) / 2;
+        if (phase.messages.rows[middle].dest < rank) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The k-th message where it is to that rank, else NULL. */
+static const Message *to_rank(i64 k, i64 rank)
+{
+    const Message *m = &phase.messages.rows[k];
+    return k < phase.messages.count && m->dest == rank ? m : NULL;
+}
+
+/* Whether the message is under way while its receiver may compute: in a run, this rank. */
+static bool travels(const Message *m)
+{
+    if (!run.plan) return m->buffer >= 0;
+    return m->source != m->dest && !m->collective && !is_pipelined(m, false);
+}
+
+/* Whether a message under way to that rank brings something of that footprint. */
+static bool is_under_way(const Footprint *f, i64 rank)
 {
     i64 nd = run.arrays[f->array].nd;
-    for (i64 n = 0; n < phase.messages.count; n++) {
-        const Message *m = &phase.messages.rows[n];
-        if (m->dest != run.rank || m->buffer < 0) continue;
+    const Message *m;
+    for (i64 n = first_to(rank); (m = to_rank(n, rank)); n++) {
+        if (!travels(m)) continue;
         for (i64 k = m->first; k < m->first + m->count; k++) {
             const Transfer *t = &phase.transfers.rows[k];
             if (t->array == f->array && overlap(nd, box_at(t->box), box_at(f->box))) return true;
@@ -22,20 +49,20 @@ static bool is_under_way(const Footprint *f)
 
 /* Whether a range touches nothing that is under way. Its footprints are dropped again; they are
  * reported as those of a rank that there is not, so that none is left out for being known. */
-static bool touches_nothing_under_way(const Body *body, const i64 *range)
+static bool touches_nothing_under_way(const Body *body, i64 rank, const i64 *range)
 {
     i64 footprints = phase.footprints.count, words = phase.boxes.count, k = footprints;
     report_footprints(-2, range, body);
-    while (k < phase.footprints.count && !is_under_way(&phase.footprints.rows[k])) k++;
+    while (k < phase.footprints.count && !is_under_way(&phase.footprints.rows[k], rank)) k++;
     bool nothing = k == phase.footprints.count;
     phase.footprints.count = footprints;
     phase.boxes.count = words;
     return nothing;
 }
 
-/* This rank's range, whose iterations of the first dimension are numbered from 0. */
+/* A rank's range, whose iterations of the first dimension are numbered from 0. */
 typedef struct {
-    i64 range[4], step, count;
+    i64 rank, range[4], step, count;
 } Iterations;
 
 /* Stores the range of the iterations numbered [from, to). */
@@ -50,7 +77,7 @@ static bool is_interior(const Body *body, const Iterations *all, i64 from, i64 t
 {
     i64 range[4];
     numbered_range(all, from, to, range);
-    return touches_nothing_under_way(body, range);
+    return touches_nothing_under_way(body, all->rank, range);
 }
 
 /* How many iterations to leave out at the lower (or upper) end so that those from there to the
@@ -75,17 +102,41 @@ static i64 boundary_width(const Body *body, const Iterations *all, i64 middle, b
     return enough;
 }
 
+static bool awaits(i64 rank)
+{
+    const Message *m;
+    for (i64 n = first_to(rank); (m = to_rank(n, rank)); n++)
+        if (travels(m)) return true;
+    return false;
+}
+
+static Iterations numbered(i64 rank, const i64 *range, i64 step)
+{
+    Iterations all = {.rank = rank, .step = step};
+    memcpy(all.range, range, sizeof all.range);
+    all.count = (range[1] - range[0] + step - 1) / step;
+    return all;
+}
+
+INTERNAL bool find_interior(const Body *body, i64 rank, const i64 *range, i64 step, i64 *low,
+                            i64 *high)
+{
+    Iterations all = numbered(rank, range, step);
+    i64 middle = all.count / 2;
+    if (run.plan && !awaits(rank)) return false;
+    if (all.count < 3 || !is_interior(body, &all, middle, middle + 1)) return false;
+    *low = boundary_width(body, &all, middle, false);
+    *high = all.count - boundary_width(body, &all, middle, true);
+    return true;
+}
+
 INTERNAL void split_interior(const Body *body, i64 step)
 {
     if (!phase.pending || phase.ranges.count != 4 || phase.combining || phase.kind == PHASE_WIDE)
         return;
-    Iterations all = {.step = step};
-    memcpy(all.range, phase.ranges.rows, sizeof all.range);
-    all.count = (all.range[1] - all.range[0] + step - 1) / step;
-    i64 middle = all.count / 2;
-    if (all.count < 3 || !is_interior(body, &all, middle, middle + 1)) return;
-    i64 low = boundary_width(body, &all, middle, false);
-    i64 high = all.count - boundary_width(body, &all, middle, true);
+    Iterations all = numbered(run.rank, phase.ranges.rows, step);
+    i64 low, high;
+    if (!find_interior(body, run.rank, all.range, step, &low, &high)) return;
     RESERVE(phase.ranges, 12);
     numbered_range(&all, low, high, phase.ranges.rows);
     phase.interior_ranges = 1;

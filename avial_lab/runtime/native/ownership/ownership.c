@@ -28,6 +28,7 @@
 #include "state.h"
 #include "strides.h"
 #include "transfers.h"
+#include "turns.h"
 
 AVIAL_GLOBAL int64_t avial_comm, avial_byte, avial_status_ignore;
 AVIAL_GLOBAL int64_t *avial_journal;
@@ -35,6 +36,8 @@ AVIAL_GLOBAL int64_t *avial_counts;
 AVIAL_GLOBAL int64_t avial_counts_capacity;
 AVIAL_GLOBAL int64_t *avial_events;
 AVIAL_GLOBAL int64_t avial_events_capacity, avial_events_count, avial_events_dropped;
+AVIAL_GLOBAL int64_t avial_keep_turns;
+AVIAL_GLOBAL int64_t avial_trips = 2;
 AVIAL_GLOBAL int64_t avial_chunk = 1 << 30;
 AVIAL_GLOBAL int64_t avial_staging = 256 << 20;
 AVIAL_GLOBAL int64_t avial_piece = 256 << 10;
@@ -173,6 +176,7 @@ int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *pa
     phase.weights.count = 0;
     derive_messages(&body);
     count_messages();
+    keep_turn(&body);
     if (run.plan) {
         start_copies(false), start_copies(true);
         return 0;
@@ -265,6 +269,7 @@ void avial_barrier(void)
     if (run.broken || avial_error) return;
     if (setjmp(run.failed)) return;
     run.phases.rows[phase.number].barriers++;
+    if (keeps_turns() && run.turns.count) run.turns.rows[run.turns.count - 1].barriers++;
     if (!run.plan) wait_for_all();
 }
 
@@ -366,7 +371,7 @@ int64_t avial_again(int64_t condition)
     if (setjmp(run.failed)) return 0;
     run.incomplete = true;
     Loop *loop = loop_at(__builtin_return_address(0));
-    loop->turns = loop->turns < 2 ? loop->turns + 1 : 0;
+    loop->turns = loop->turns < avial_trips ? loop->turns + 1 : 0;
     return loop->turns > 0;
 }
 

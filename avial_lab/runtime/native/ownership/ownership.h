@@ -44,6 +44,8 @@ extern int64_t avial_counts_capacity AVIAL_GLOBAL;
 extern int64_t *avial_events AVIAL_GLOBAL;
 extern int64_t avial_events_capacity AVIAL_GLOBAL;
 
+extern int64_t avial_keep_turns AVIAL_GLOBAL; /* whether a plan keeps TABLE_TURNS; else 0 */
+extern int64_t avial_trips AVIAL_GLOBAL; /* of a plan's loop whose end depends on data */
 extern int64_t avial_chunk AVIAL_GLOBAL;   /* most bytes of one MPI call */
 extern int64_t avial_staging AVIAL_GLOBAL; /* bytes under way at which a send waits for others */
 extern int64_t avial_piece AVIAL_GLOBAL;   /* bytes of a piece of a pipelined message */
@@ -132,7 +134,7 @@ int64_t avial_live(void);
 /* Control or a footprint depends on data from here on: a plan is then no more than a sample. */
 void avial_unknown(void);
 
-/* `condition`; in a plan a loop whose end depends on data takes two turns, wherever it is
+/* `condition`; in a plan a loop whose end depends on data takes `avial_trips` turns, wherever it is
  * entered. */
 int64_t avial_again(int64_t condition);
 
@@ -176,6 +178,14 @@ void avial_finish(void);
  *                                             of a plan: the first time the phase touches anything
  *     TABLE_TOTALS      phase, RunEvent, events, ns, bytes, and of the copies in them: how many,
  *                       ns, bytes             also of events that were dropped
+ *     TABLE_TURNS       phase, pattern, pattern of the partial results combined at its end (-1: none),
+ *                       barriers after it     of a plan that keeps them: each time a phase is begun
+ *     TABLE_PATTERNS    PATTERN_WORDS: phase, PhaseKind and PatternFlags, numbers of shares and of
+ *                       messages; then those   what the ranks do in such a turn, each once
+ *                       share: place, its ranges, iterations of the first dimension that wait for no
+ *                       message (-1: it is not split so), and (all) below and above those; its work (a double); bytes touched, of the largest box
+ *                       message: source, dest (-1: all others), bytes, MessageFlags, and as in an
+ *                       event: array, count, low, high
  *     TABLE_CARRIED     set of arrays         for each row of TABLE_MOVES, of a plan: bit 63 is all
  *                                             from the 64th on
  *

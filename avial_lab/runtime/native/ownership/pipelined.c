@@ -41,7 +41,7 @@ INTERNAL bool is_pipelined(const Message *m, bool partial)
         return false;
     if (phase.kind != PHASE_REPLICATE && phase.kind != PHASE_WIDE) return false;
     return phase.kind == PHASE_WIDE || m->bytes >= VERY_LONG * avial_piece ||
-           !contiguous_address(m);
+           !is_contiguous(m);
 }
 
 /* Copies --------------------------------------------------------------------------------------- */

@@ -19,3 +19,4 @@
 #include "strides.c"
 #include "tables.c"
 #include "transfers.c"
+#include "turns.c"

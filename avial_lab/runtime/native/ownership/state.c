@@ -87,10 +87,13 @@ INTERNAL void reset_run(void)
     release_buffers();
     release_phases();
     free(run.totals.rows), free(run.loops.rows), free(run.kept_footprints.rows);
+    free(run.turns.rows), free(run.patterns.rows), free(run.pattern_begins.rows);
+    free(run.pattern_hashes.rows), free(run.pattern_slots.rows), free(run.total_slots.rows);
     free(run.driver), free(run.copied.rows);
     free(phase.members), free(phase.weights.rows), free(phase.footprints.rows);
     free(phase.boxes.rows), free(phase.transfers.rows), free(phase.messages.rows);
     free(phase.ranges.rows), free(phase.places.rows), free(phase.copies.rows);
+    free(phase.shares.rows), free(scratch.pattern.rows);
     free(scratch.per_rank), free(scratch.pieces.rows), free(scratch.more_pieces.rows);
     free(scratch.merged.rows), free(scratch.counts.rows), free(scratch.replaced.rows);
     free(scratch.lacking.rows);

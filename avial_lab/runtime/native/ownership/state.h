@@ -146,8 +146,21 @@ typedef struct {
     Copies copies;
     Messages messages;
     i64 footprint_words;
+    i64 pattern; /* of the turns that it is (turns.c), with these shares; -1: not known */
+    u64 shares;
     bool valid;
 } MemoEntry;
+
+/* What a plan keeps of a phase that is begun once (turns.c): numbers of patterns, -1 for none. */
+typedef struct {
+    i64 phase, pattern, partials, barriers;
+} Turn;
+
+/* A range of a place, its iterations of the first dimension, and its work. */
+typedef struct {
+    i64 place, rows, range[4];
+    double work;
+} Share;
 
 /* All events of one kind in a phase, those dropped from the trace among them. copies: of the events
  * in which something was copied, how many, and what the copying took and copied. */
@@ -197,6 +210,9 @@ typedef struct {
     VECTOR(Loop) loops;
     Words kept_footprints; /* phase, rank, array, use, box: words of TABLE_FOOTPRINTS */
     i64 kept_phases;
+    VECTOR(Turn) turns; /* of a plan that keeps them, and its patterns one after the other */
+    Words patterns, pattern_begins, pattern_hashes, pattern_slots;
+    Words total_slots; /* where `totals` has a phase and a pair of ranks */
     jmp_buf failed; /* where the entry point that was called last leaves */
 } Run;
 
@@ -215,6 +231,7 @@ typedef struct {
     Messages messages;
     Words ranges;   /* this rank's: lo0, hi0, lo1, hi1 each … */
     Words places;   /* … and on which place each runs */
+    VECTOR(Share) shares; /* of a plan that keeps turns: the ranges of all places */
     bool unsplit;   /* on one rank, or on every rank alike */
     bool combining; /* partial results of several ranks are combined at its end */
     MemoEntry *memo_open, *memo_found; /* to be filled; to be used */
@@ -234,6 +251,7 @@ typedef struct {
     Words lacking;             /* pieces: a stack (transfers.c) */
     Words pieces, more_pieces; /* what `extract_pieces` took out */
     Words merged;              /* one piece */
+    Words pattern;             /* that is written (turns.c) */
     VECTOR(int) counts;        /* of a collective, two a rank */
     VECTOR(bool) replaced;     /* elements of a key that were replaced last; its payloads' follow */
 } Scratch;

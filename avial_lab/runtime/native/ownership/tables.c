@@ -120,6 +120,19 @@ static void emit_totals(void)
         }
 }
 
+static void emit_turns(void)
+{
+    for (i64 k = 0; k < run.turns.count; k++) {
+        const Turn *t = &run.turns.rows[k];
+        emit(t->phase), emit(t->pattern), emit(t->partials), emit(t->barriers);
+    }
+}
+
+static void emit_patterns(void)
+{
+    for (i64 k = 0; k < run.patterns.count; k++) emit(run.patterns.rows[k]);
+}
+
 int64_t avial_table(int64_t which, int64_t *out, int64_t capacity)
 {
     table.out = out;
@@ -139,6 +152,8 @@ int64_t avial_table(int64_t which, int64_t *out, int64_t capacity)
     case TABLE_TOTALS: emit_totals(); break;
     case TABLE_CARRIED: emit_carried(); break;
     case TABLE_COPIES: emit_copies(); break;
+    case TABLE_TURNS: emit_turns(); break;
+    case TABLE_PATTERNS: emit_patterns(); break;
     }
     return table.needed;
 }

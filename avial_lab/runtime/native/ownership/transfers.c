@@ -282,22 +282,59 @@ static u64 arrays_in(const Message *m)
     return set;
 }
 
+static bool is_total(const MessageTotal *t, i64 number, i64 source, i64 dest)
+{
+    return t->phase == number && t->source == source && t->dest == dest;
+}
+
+/* Where `run.total_slots` has that total, or would have it. */
+static i64 *total_slot(i64 number, i64 source, i64 dest)
+{
+    u64 mask = (u64)run.total_slots.count - 1, at = (u64)number;
+    at = (at * 0x9e3779b97f4a7c15u + (u64)source) * 0x9e3779b97f4a7c15u + (u64)dest;
+    at = (at ^ at >> 32) * 0x9e3779b97f4a7c15u >> 16;
+    for (;; at++) {
+        i64 *slot = &run.total_slots.rows[at & mask];
+        if (!*slot || is_total(&run.totals.rows[*slot - 1], number, source, dest)) return slot;
+    }
+}
+
+/* Room for one more, at most half of them full: all ranks may send to all. */
+static void grow_total_slots(void)
+{
+    i64 wanted = max(2 * run.total_slots.count, 64);
+    if (2 * (run.totals.count + 1) <= run.total_slots.count) return;
+    RESERVE(run.total_slots, wanted);
+    run.total_slots.count = wanted;
+    memset(run.total_slots.rows, 0, (size_t)wanted * 8);
+    for (i64 k = 0; k < run.totals.count; k++) {
+        const MessageTotal *t = &run.totals.rows[k];
+        *total_slot(t->phase, t->source, t->dest) = k + 1;
+    }
+}
+
+static MessageTotal *total_of(const Message *m)
+{
+    if (run.total_hint < run.totals.count) { /* phases repeat: the next one is the likely next */
+        MessageTotal *t = &run.totals.rows[run.total_hint];
+        if (is_total(t, phase.number, m->source, m->dest)) return t;
+    }
+    grow_total_slots();
+    i64 *slot = total_slot(phase.number, m->source, m->dest);
+    if (!*slot) {
+        *APPEND(run.totals) = (MessageTotal){phase.number, m->source, m->dest, 0, 0, 0};
+        *slot = run.totals.count;
+    }
+    return &run.totals.rows[*slot - 1];
+}
+
 static void count_message(const Message *m)
 {
-    i64 k = run.total_hint;
-    for (i64 looked_at = 0; looked_at < run.totals.count; looked_at++, k++) {
-        if (k >= run.totals.count) k = 0;
-        MessageTotal *t = &run.totals.rows[k];
-        if (t->phase != phase.number || t->source != m->source || t->dest != m->dest) continue;
-        t->messages++;
-        t->bytes += m->bytes;
-        t->arrays |= arrays_in(m);
-        run.total_hint = k + 1; /* phases repeat: the next one is the likely next */
-        return;
-    }
-    *APPEND(run.totals) =
-        (MessageTotal){phase.number, m->source, m->dest, 1, m->bytes, arrays_in(m)};
-    run.total_hint = 0;
+    MessageTotal *t = total_of(m);
+    t->messages++;
+    t->bytes += m->bytes;
+    t->arrays |= arrays_in(m);
+    run.total_hint = t - run.totals.rows + 1;
 }
 
 INTERNAL void count_messages(void)

@@ -1,22 +1,34 @@
 // RUN: -p form-kernels
 
-// Of loops that do not depend on each other x is the one along memory.
+// Of loops that do not depend on each other x is the one along memory. A thread has several rows;
+// where all are in the loop their number is known.
 
-// CHECK-LABEL: func.func private @S1_kernel(
-// CHECK-SAME: %[[HIGH:.*]]: index, %[[A:.*]]: memref<100x70xf32>, %[[B:.*]]: memref<100x70xf32>, %[[I0:.*]]: index, %[[J0:.*]]: index, %[[BX:.*]]: index, %[[BY:.*]]: index, %{{.*}}: index, %[[TX:.*]]: index, %[[TY:.*]]: index, %{{.*}}: index) attributes {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias, avial.shared}
-// CHECK: %[[SKIPY:.*]] = arith.muli %[[BY]], %c4
-// CHECK: %[[Y:.*]] = arith.addi %[[SKIPY]], %[[TY]]
-// CHECK: %[[I:.*]] = arith.addi %[[I0]], %[[Y]]
+// CHECK-LABEL: func.func private @S1_kernel.element(
+// CHECK-SAME: %{{.*}}: index, %[[A:.*]]: memref<100x70xf32>, %[[B:.*]]: memref<100x70xf32>, %[[EI:.*]]: index, %[[EJ:.*]]: index) attributes {avial.no_alias, avial.shared}
+// CHECK: affine.load %[[A]][%[[EI]], %[[EJ]]]
+// CHECK: affine.store %{{.*}}, %[[B]][%[[EI]], %[[EJ]]]
+
+// CHECK: func.func private @S1_kernel(
+// CHECK-SAME: %[[HIGH:.*]]: index, %[[KA:.*]]: memref<100x70xf32>, %[[KB:.*]]: memref<100x70xf32>, %[[I0:.*]]: index, %[[J0:.*]]: index, %[[BX:.*]]: index, %[[BY:.*]]: index, %{{.*}}: index, %[[TX:.*]]: index, %[[TY:.*]]: index, %{{.*}}: index) attributes {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias, avial.shared}
+// CHECK: %[[SKIPY:.*]] = arith.muli %[[BY]], %c16
+// CHECK: %[[ROWS:.*]] = arith.muli %[[TY]], %c4
+// CHECK: %[[Y:.*]] = arith.addi %[[SKIPY]], %[[ROWS]]
 // CHECK: %[[SKIPX:.*]] = arith.muli %[[BX]], %c64
 // CHECK: %[[X:.*]] = arith.addi %[[SKIPX]], %[[TX]]
+// CHECK: %[[I:.*]] = arith.addi %[[I0]], %[[Y]]
 // CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[X]]
-// CHECK: %[[END:.*]] = affine.min #{{.*}}()[%[[HIGH]]]
-// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[I]], %[[END]]
-// CHECK: scf.if %[[IN]] {
-// CHECK: arith.cmpi slt, %[[J]],
+// CHECK: %[[INJ:.*]] = arith.cmpi slt, %[[J]],
+// CHECK: %[[LAST:.*]] = arith.addi %[[I]],
+// CHECK: %[[WHOLE:.*]] = arith.cmpi slt, %[[LAST]],
+// CHECK: %[[ALL:.*]] = arith.andi %[[INJ]], %[[WHOLE]]
+// CHECK: scf.if %[[ALL]] {
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c4
+// CHECK: func.call @S1_kernel.element(%[[HIGH]], %[[KA]], %[[KB]], %{{.*}}, %[[J]])
+// CHECK: } else {
 // CHECK: scf.if
-// CHECK: affine.load %[[A]][%[[I]], %[[J]]]
-// CHECK: affine.store %{{.*}}, %[[B]][%[[I]], %[[J]]]
+// CHECK: %[[LEFT:.*]] = arith.minsi
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[LEFT]]
+// CHECK: func.call @S1_kernel.element(
 
 // CHECK: func.func private @S1_kernel.grid(
 // CHECK-COUNT-6: scf.for
@@ -46,10 +58,11 @@ func.func @two_axes(%A: memref<100x70xf32>, %B: memref<100x70xf32>, %high: index
 // Where a loop begins and ends with the one around, each thread asks whether it is in it.
 
 // CHECK-LABEL: func.func private @S1_kernel(
-// CHECK: scf.if
+// CHECK: %[[INI:.*]] = arith.cmpi slt
 // CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[J:.*]],
 // CHECK: %[[ABOVE:.*]] = arith.cmpi sle, %{{.*}}, %[[J]]
-// CHECK: %[[IN:.*]] = arith.andi %[[ABOVE]], %[[BELOW]]
+// CHECK: %[[INJ:.*]] = arith.andi %[[ABOVE]], %[[BELOW]]
+// CHECK: %[[IN:.*]] = arith.andi %[[INI]], %[[INJ]]
 // CHECK: scf.if %[[IN]]
 // CHECK: func.func private @S1(
 // CHECK-COUNT-2: affine.apply
@@ -72,7 +85,7 @@ func.func @band(%A: memref<150x150xf64>) {
 
 // A loop around that runs in order stays with the host; memory of a thread is its own.
 
-// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK-LABEL: func.func private @S1_kernel.element(
 // CHECK: memref.alloca() : memref<2xf32>
 // CHECK-NOT: memref.dealloc
 // CHECK: func.func private @S1(
@@ -101,10 +114,11 @@ func.func @in_order(%A: memref<500xf32>, %n: index) {
 
 // What hangs together is one thread's.
 
-// CHECK-LABEL: func.func private @S1_kernel(
+// CHECK-LABEL: func.func private @S1_kernel.element(
+// CHECK: affine.for
+// CHECK: affine.for
+// CHECK: func.func private @S1_kernel(
 // CHECK-SAME: avial.kernel = array<i64: 1, 1, 1>
-// CHECK: affine.for
-// CHECK: affine.for
 // CHECK: func.func private @S1(
 // CHECK-NOT: affine.for
 func.func private @S1(%A: memref<50xi32>) attributes {avial.no_alias, avial.task = "S1"} {

@@ -62,7 +62,7 @@ def all_ptx() -> dict[str, str]:
     for name in kernels.names():
         kernel = kernels.load(name)
         for element in kernel.elements:
-            sizes = dict.fromkeys(kernel.size_names, 9)
+            sizes = dict.fromkeys(kernel.size_names, 100)
             given = kernel.inputs(sizes, ELEMENTS[element], np.random.default_rng(1))
             program = avial_lab.compile(
                 kernel.mlir(element, sizes),

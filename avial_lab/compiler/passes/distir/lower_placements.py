@@ -1,0 +1,774 @@
+"""Placed tensors as tasks: what each device computes, on its blocks of the buffers.
+
+Plain function on placed tensors -> the same with an avial.schedule on memory; every task knows its
+rank, and their order is that in which ranks run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from mlir import ir
+from mlir.dialects import memref
+
+from avial_lab.compiler.analysis.placements.check import check_placements
+from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.ir.attributes import ON_RANK, PIPELINE, SUMMED
+from avial_lab.compiler.ir.captures import remap
+from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
+from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
+from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine
+from avial_lab.compiler.passes.distir.segments import Segment, cut, used_by
+from avial_lab.compiler.passes.distir.task_order import (
+    Job,
+    Part,
+    in_pipeline_order,
+    link,
+    living,
+)
+from avial_lab.core.errors import PassError
+from avial_lab.core.regions import Box
+from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
+
+
+@dataclass(frozen=True)
+class LowerPlacements:
+    """Tasks for the devices of the meshes.
+
+    before:  func.func @f(%x: tensor<4x3xf32, #distir.on<@m, "split 0">>) -> … {
+               %y = math.tanh %x : …   return %y }
+    after:   func.func @f(%x: memref<4x3xf32>) -> memref<4x3xf32> {
+               %y = memref.alloc()
+               avial.schedule %x, %y {
+                 avial.task %cpu, %x, %y { … rows 0 1 … } {avial.on_rank = 0}
+                 avial.task %cpu, %x, %y { … rows 2 3 … } {avial.on_rank = 1} }
+               return %y }
+
+    A run of operations between two moves is one task for each device (and turn). What one device
+    reads and another wrote is sent because it is read: gathers, scatters and sends are no tasks.
+    Partial results are added up in a ring of tasks, block by block.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        check_placements(module)
+        function = program_function(module)
+        with module.context, ir.Location.unknown(module.context):
+            _Lowering(module, function).run()
+
+    def __str__(self) -> str:
+        return "lower-placements"
+
+
+@dataclass(eq=False)
+class _Memory:
+    """Where a value is kept: in the whole tensor's shape, once or in `slots`. `axes` are those of
+    its mesh whose devices have slots of their own; slot 0 is in `first`, where that is given.
+    """
+
+    shape: tuple[int, ...]
+    element: ir.Type
+    axes: tuple[int, ...] = ()
+    slots: int = 1
+    memory: ir.Value | None = None
+    first: ir.Value | None = None
+
+    def slot(self, mesh: Mesh, point: Sequence[int]) -> int:
+        number = 0
+        for axis in self.axes:
+            number = number * mesh.axes[axis] + point[axis]
+        return number
+
+    def place(self, slot: int) -> tuple[ir.Value, int | None]:
+        """The memref of a slot and, where it holds several, the index of the slot in it."""
+        if self.first is not None and slot == 0:
+            return self.first, None
+        assert self.memory is not None
+        return self.memory, slot if self.slots > 1 else None
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A value in memory, and how it was put there."""
+
+    memory: _Memory
+    placement: Placement | None
+
+
+@dataclass
+class _Lowering:
+    module: ir.Operation
+    function: ir.Operation
+    held: dict[ir.Value, _Held] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> None:
+        self.meshes = meshes_in(self.module)
+        self.block = self.function.regions[0].blocks[0]
+        self.end = self.block.operations[len(self.block.operations) - 1].operation
+        self._check_static()
+        self.cut = cut(self.function, self.meshes)
+        self.bodies = Bodies(self.module)
+        self._make_memories()
+        self._make_jobs()
+        jobs = living(self.jobs, {(held, 0) for held in self.results})
+        if any(mesh.turns for mesh in self.meshes.values()):
+            link(jobs)
+            jobs = in_pipeline_order(jobs, self._stages(), self._schedule())
+        self._emit(jobs)
+
+    def _check_static(self) -> None:
+        for value in (
+            *self.block.arguments,
+            *(r for v in self.block.operations for r in v.results),
+        ):
+            if is_tensor(value.type) and not value.type.has_static_shape:
+                raise PassError(
+                    f"{value.type} has a size that is not known",
+                    span=span_of(value.location),
+                    hint="write all sizes of what lies on several devices",
+                )
+
+    def _schedule(self) -> str:
+        attributes = self.function.attributes
+        return ir.StringAttr(attributes[PIPELINE]).value if PIPELINE in attributes else "1f1b"
+
+    def _stages(self) -> dict[int, int]:
+        """Devices by the stage of a pipeline: meshes, as they first come in the function."""
+        first: dict[str, int] = {}
+        for segment in self.cut.segments:
+            first.setdefault(segment.key.mesh, len(first))
+        return {
+            device: stage for name, stage in first.items() for device in self.meshes[name].devices
+        }
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def _make_memories(self) -> None:
+        """One for each value that a segment hands on, and for each sum of partial results."""
+        for argument in self.block.arguments:
+            if is_tensor(argument.type):
+                memory = _Memory(tuple(argument.type.shape), argument.type.element_type)
+                self.held[argument] = _Held(memory, None)
+        for segment in self.cut.segments:
+            for value in segment.outputs:
+                self.held[value] = self._new(value, self.cut.placements[value])
+        for view in self.block.operations:
+            op = view.operation
+            if op.name in MOVES and self._sums(op):
+                source, axes = self.cut.placements[op.operands[0]], self._sums(op)
+                made = _divided(source, op, axes)
+                self.held[op.results[0]] = self._new(op.results[0], made, shared=axes)
+        self.results: list[_Memory] = []
+        self.returned: list[_Memory] = []
+        self.copied_out: list[tuple[ir.Value, _Memory]] = []
+        for value in self.end.operands:
+            source = self.cut.source(value)
+            held = self.held.get(source)
+            if (
+                held is not None
+                and source not in list(self.block.arguments)
+                and held.memory not in self.results
+                and self._begins_with_first(held)
+            ):
+                memory = held.memory
+            else:
+                memory = _Memory(tuple(value.type.shape), value.type.element_type)
+                self.copied_out.append((value, memory))
+            self.results.append(memory)
+            self.returned.append(memory)
+
+    def _begins_with_first(self, held: _Held) -> bool:
+        return held.placement is not None and not any(
+            each.kind.is_partial and not held.placement.mesh.is_time(axis)
+            for axis, each in enumerate(held.placement.along)
+        )
+
+    def _new(self, value: ir.Value, placement: Placement, *, shared: Sequence[int] = ()) -> _Held:
+        """Memory for a value that lies so; devices along `shared` axes have one of it."""
+        mesh = placement.mesh
+        axes = tuple(
+            axis
+            for axis, each in enumerate(placement.along)
+            if each.kind is not Kind.SPLIT
+            and not mesh.is_time(axis)
+            and mesh.axes[axis] > 1
+            and axis not in shared
+        )
+        slots = prod(mesh.axes[axis] for axis in axes)
+        return _Held(
+            _Memory(tuple(value.type.shape), value.type.element_type, axes, slots), placement
+        )
+
+    def _sums(self, move: ir.Operation) -> list[int]:
+        """The axes along which a move combines what devices hold."""
+        source = self.cut.placements[move.operands[0]]
+        made = self.cut.placements[move.results[0]]
+        return [
+            axis
+            for axis, each in enumerate(source.along)
+            if each.kind.is_partial
+            and not source.mesh.is_time(axis)
+            and (made.mesh != source.mesh or made.along[axis] != each)
+        ]
+
+    def _base(self, value: ir.Value) -> ir.Value:
+        """The value that has the memory: behind moves that are views."""
+        while value not in self.held:
+            value = value.owner.operation.operands[0]
+        return value
+
+    def _part(self, value: ir.Value, point: Sequence[int], mesh: Mesh, device: int) -> Part:
+        """What is read of `value` at a point of the mesh that it lies on."""
+        held = self.held[self._base(value)]
+        placement = self.cut.placements.get(value)
+        shape = held.memory.shape
+        box = placement.box(shape, point) if placement is not None else Box.whole(shape)
+        slot = 0
+        if held.placement is not None and held.memory.axes:
+            at = self._nearest(held.placement.mesh, mesh, point, device)
+            slot = held.memory.slot(held.placement.mesh, at)
+        return Part((held.memory, slot), box)
+
+    def _nearest(
+        self, source: Mesh, mesh: Mesh, point: Sequence[int], device: int
+    ) -> Sequence[int]:
+        """The point of a value's own mesh whose copy is read."""
+        if source == mesh:
+            return point
+        return next(
+            (at for at, there in source.points() if there == device), (0,) * len(source.axes)
+        )
+
+    # -- jobs --------------------------------------------------------------------------------------
+
+    def _make_jobs(self) -> None:
+        """Segments in order; each sum of partial results as soon as they are there."""
+        waiting = [v.operation for v in self.block.operations if v.operation.name in MOVES]
+        waiting = [op for op in waiting if self._sums(op)]
+        made: set[ir.Value] = set(self.block.arguments)
+
+        def ready(op: ir.Operation) -> bool:
+            return self._base(op.operands[0]) in made
+
+        def reduce_ready() -> None:
+            while op := next((op for op in waiting if ready(op)), None):
+                waiting.remove(op)
+                self._reduce(op)
+                made.add(op.results[0])
+
+        reduce_ready()
+        for number, segment in enumerate(self.cut.segments):
+            self._segment(number, segment)
+            made.update(segment.outputs)
+            reduce_ready()
+        for value, memory in self.copied_out:
+            self._copy_out(value, memory)
+
+    def _segment(self, number: int, segment: Segment) -> None:
+        mesh = self.meshes[segment.key.mesh]
+        operations, operands = self._inside(segment)
+        self._begin_sums(number, segment, mesh)
+        for point, device in mesh.points():
+            turn = point[-1] if segment.key.in_turns else -1
+            if mesh.turns and not segment.key.in_turns and point[-1]:
+                continue
+            boxes = self._boxes(operations, operands, point)
+            outputs = [(value, self._part(value, point, mesh, device)) for value in segment.outputs]
+            outputs = [(value, part) for value, part in outputs if not part.box.empty]
+            if not outputs:
+                continue
+            inputs = [(value, self._part(value, point, mesh, device)) for value in operands]
+            self._segment_job(
+                self._name(f"S{number + 1}", device, turn), segment, operations, boxes, inputs,
+                outputs, device, turn,
+            )  # fmt: skip
+
+    def _segment_job(
+        self,
+        name: str,
+        segment: Segment,
+        operations: Sequence[ir.Operation],
+        boxes: dict[ir.Value, Box],
+        inputs: Sequence[tuple[ir.Value, Part]],
+        outputs: Sequence[tuple[ir.Value, Part]],
+        device: int,
+        turn: int,
+    ) -> None:
+        reads = [part for _, part in inputs if not part.box.empty]
+        added = [self._added_over_time(value) for value, _ in outputs]
+        location = segment.operations[0].location
+
+        def write() -> None:
+            given = [Input(value, part.box, self._kind(part)) for value, part in inputs]
+            made = [
+                Output(value, part.box, self._kind(part), kind)
+                for (value, part), kind in zip(outputs, added, strict=True)
+            ]
+            body = self.bodies.of(operations, boxes, given, made)
+            self._inline(body, [*reads, *(part for _, part in outputs)])
+
+        # That of the first turn tells for all.
+        terms = [
+            self._terms(value)
+            for (value, _), kind in zip(outputs, added, strict=True)
+            if kind is not None and not turn
+        ]
+        accumulated = [part for (_, part), kind in zip(outputs, added, strict=True) if kind]
+        self.jobs.append(
+            Job(
+                name,
+                device,
+                segment.key.depth,
+                turn,
+                [*reads, *accumulated],
+                [part for _, part in outputs],
+                self._task(name, device, location, write),
+                terms=max(terms, default=0),
+            )
+        )
+
+    def _inside(self, segment: Segment) -> tuple[list[ir.Operation], list[ir.Value]]:
+        """The segment's operations with what they repeat for themselves, in program order; the
+        values that they read from memory.
+        """
+        own: set[ir.Value] = {value for op in segment.operations for value in op.results}
+        wanted: set[ir.Operation] = set(segment.operations)
+        operands: dict[ir.Value, None] = {}
+        queue = [(op, operand) for op in segment.operations for operand in used_by(op)]
+        while queue:
+            _, value = queue.pop(0)
+            if value in own:
+                continue
+            owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            if owner is not None and owner in self.cut.free:
+                if owner not in wanted:
+                    wanted.add(owner)
+                    queue += [(owner, each) for each in used_by(owner)]
+            elif owner is not None and owner.name in MOVES and self._is_inside(value, own):
+                if owner not in wanted:
+                    wanted.add(owner)
+                    queue.append((owner, owner.operands[0]))
+            elif is_tensor(value.type):
+                operands[value] = None
+        ordered = [v.operation for v in self.block.operations if v.operation in wanted]
+        return ordered, list(operands)
+
+    def _is_inside(self, value: ir.Value, own: set[ir.Value]) -> bool:
+        """Whether a moved value is a block of one that the segment itself makes."""
+        return value not in self.held and self.cut.source(value) in own
+
+    def _boxes(
+        self,
+        operations: Sequence[ir.Operation],
+        operands: Sequence[ir.Value],
+        point: Sequence[int],
+    ) -> dict[ir.Value, Box]:
+        values = [*operands, *(value for op in operations for value in op.results)]
+        return {
+            value: self.cut.placements[value].box(value.type.shape, point)
+            for value in values
+            if value in self.cut.placements
+        }
+
+    # -- partial results ---------------------------------------------------------------------------
+
+    def _added_over_time(self, value: ir.Value) -> Kind | None:
+        """How what the turns make is combined, where each makes a part."""
+        placement = self.cut.placements[value]
+        mesh = placement.mesh
+        if mesh.turns and placement.along[-1].kind.is_partial:
+            return placement.along[-1].kind
+        return None
+
+    def _begin_sums(self, number: int, segment: Segment, mesh: Mesh) -> None:
+        """Memory in which turns are added up begins with nothing."""
+        for k, value in enumerate(segment.outputs):
+            kind = self._added_over_time(value)
+            if kind is None:
+                continue
+            for point, device in mesh.points():
+                part = self._part(value, point, mesh, device)
+                if point[-1] or part.box.empty:
+                    continue
+                name = self._name(f"Z{number + 1}_{k}", device, -1)
+
+                def write(part: Part = part, kind: Kind = kind) -> None:
+                    self._fill(self._subview(part), kind)
+
+                self.jobs.append(
+                    Job(name, device, segment.key.depth, -1, [], [part],
+                        self._task(name, device, segment.operations[0].location, write))
+                )  # fmt: skip
+
+    def _fill(self, memory: ir.Value, kind: Kind) -> None:
+        element = ir.MemRefType(memory.type).element_type
+        text = {Kind.SUM: "0.0", Kind.MAX: "-inf", Kind.MIN: "inf"}[kind]
+        if isinstance(element, ir.FloatType):
+            value = ir.FloatAttr.get(element, float(text))
+        else:
+            value = ir.IntegerAttr.get(element, 0)
+        neutral = ir.Operation.create("arith.constant", [element], [], {"value": value}).result
+        scratch = ir.Operation.create(
+            "linalg.fill", [], [neutral, memory],
+            {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1,
+        )  # fmt: skip
+        block = ir.Block.create_at_start(scratch.regions[0], [element] * 2, [memory.location] * 2)
+        with ir.InsertionPoint(block):
+            ir.Operation.create("linalg.yield", [], [block.arguments[0]])
+
+    def _reduce(self, move: ir.Operation) -> None:
+        """Along each axis in turn: every device adds its part to what came from the one before, and
+        the last one of a block has its sum.
+        """
+        value = move.operands[0]
+        axes = self._sums(move)
+        result = self.held[move.results[0]]
+        current, held = self.cut.placements[value], self.held[self._base(value)]
+        once = len(list(value.uses)) == 1 and self._base(value) == value
+        alone: list[int] = []
+        for k, axis in enumerate(axes):
+            made = _divided(current, move, [axis])
+            if made.along[axis] == COPY:
+                alone.append(axis)
+            done = axes[: k + 1]
+            into = result if done == axes else self._new(value, made, shared=done)
+            spare = held if once or k else self._new(value, current, shared=axes[:k])
+            self._ring(move, axis, alone, current, made, held, into, spare)
+            current, held = made, into
+
+    def _ring(
+        self,
+        move: ir.Operation,
+        axis: int,
+        alone: Sequence[int],
+        have: Placement,
+        made: Placement,
+        held: _Held,
+        into: _Held,
+        spare: _Held,
+    ) -> None:
+        """The sums of the blocks of `made` along one axis, each of which ends at the device that
+        keeps it; those of axes `alone` at the first. On their way they lie in `spare`.
+        """
+        mesh, shape = have.mesh, held.memory.shape
+        parts = mesh.axes[axis]
+        base = f"R{len(self.names) + 1}"
+        self.names[base] = 0
+        in_turns = bool(mesh.turns) and have.along[-1].kind is Kind.SPLIT
+        where = dict(mesh.points())
+        step = 0
+        for point, _ in mesh.points():
+            turn = point[-1] if in_turns else -1
+            box = made.box(shape, point)
+            if box.empty or any(point[a] for a in alone):
+                continue
+            if mesh.turns and not in_turns and point[-1]:
+                continue
+            target = Part((into.memory, into.memory.slot(mesh, point)), box)
+            total: Part | None = None
+            for hop in range(1, parts + 1):
+                at = (*point[:axis], (point[axis] + hop) % parts, *point[axis + 1 :])
+                mine = Part((held.memory, held.memory.slot(mesh, at)), box)
+                if parts > 1 and total is None:
+                    total = mine
+                    continue
+                slot = spare.memory.slot(mesh, at)
+                to = target if hop == parts else Part((spare.memory, slot), box)
+                kind = have.along[axis].kind
+                # The first task tells how many terms there are for all.
+                terms = 0 if step else self._terms(move.operands[0])
+                name = self._name(f"{base}_{step}", where[at], turn)
+                self._add(move, name, where[at], turn, total, mine, to, kind, terms)
+                step += 1
+                total = to
+
+    def _add(
+        self,
+        move: ir.Operation,
+        name: str,
+        device: int,
+        turn: int,
+        total: Part | None,
+        mine: Part,
+        to: Part,
+        kind: Kind,
+        terms: int,
+    ) -> None:
+
+        def write() -> None:
+            source = self._subview(mine)
+            if total is None:
+                memref.CopyOp(source, self._subview(to))
+            elif to == mine:
+                combine(self._subview(total), None, source, kind)
+            else:
+                combine(self._subview(total), source, self._subview(to), kind)
+
+        segment = self.cut.segment_of.get(self.cut.source(move.operands[0]))
+        depth = segment.key.depth if segment is not None else 0
+        reads = [part for part in (total, mine) if part is not None]
+        self.jobs.append(
+            Job(name, device, depth, turn, reads, [to],
+                self._task(name, device, move.location, write),
+                terms=terms)
+        )  # fmt: skip
+
+    def _terms(self, value: ir.Value) -> int:
+        """Of the sums whose parts a value is, at most; 0 where their order does not matter."""
+        if not isinstance(value.type.element_type, ir.FloatType):
+            return 0
+        value = self.cut.source(value)
+        while not isinstance(value.owner, ir.Block) and value.owner.operation.name in MOVES:
+            value = self.cut.source(value.owner.operation.operands[0])
+        if isinstance(value.owner, ir.Block):
+            return 0
+        op = value.owner.operation
+        loops = loops_of(op)
+        extents = {
+            loop: extent
+            for operand, dims in zip(op.operands, loops.operands, strict=True)
+            for loop, extent in zip(dims, operand.type.shape if dims else (), strict=True)
+            if loop is not None and loops.is_reduction(loop)
+        }
+        return prod(extents.values())
+
+    def _copy_out(self, value: ir.Value, memory: _Memory) -> None:
+        placement = self.cut.placements.get(value)
+        mesh = placement.mesh if placement is not None else Mesh("", (1,), (0,))
+        placement = placement or Placement(mesh, (COPY,))
+        done: list[Box] = []
+        for point, device in mesh.points():
+            box = placement.box(memory.shape, point)
+            if box.empty or box in done:
+                continue
+            done.append(box)
+            part = self._part(value, point, mesh, device)
+            to = Part((memory, 0), box)
+            name = self._name("C1", device, -1)
+
+            def write(part: Part = part, to: Part = to) -> None:
+                memref.CopyOp(self._subview(Part(part.memory, to.box)), self._subview(to))
+
+            self.jobs.append(
+                Job(name, device, 1 << 30, -1, [Part(part.memory, box)], [to],
+                    self._task(name, device, self.end.location, write))
+            )  # fmt: skip
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _name(self, base: str, device: int, turn: int) -> str:
+        name = f"{base}_on{device}" + (f"_turn{turn}" if turn >= 0 else "")
+        number = self.names.get(name, 0)
+        self.names[name] = number + 1
+        return f"{name}_{number}" if number else name
+
+    def _task(self, name: str, device: int, location: ir.Location, write):  # noqa: ANN001, ANN202
+        """What writes the task into the schedule."""
+
+        def emit() -> None:
+            with location:
+                task = ir.Operation.create(
+                    "avial.task",
+                    [ir.Type.parse("!avial.task_ref")],
+                    [self.target, *self.touched[0], *self.touched[1]],
+                    attributes={
+                        "name": ir.StringAttr.get(name),
+                        SEGMENTS: ir.DenseI32ArrayAttr.get([1, *map(len, self.touched), 0]),
+                        ON_RANK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), device),
+                    },
+                    regions=1,
+                )
+                with ir.InsertionPoint(ir.Block.create_at_start(task.regions[0], [])):
+                    write()
+                    ir.Operation.create("omp.terminator")
+                self.last = task
+
+        return emit
+
+    def _emit(self, jobs: Sequence[Job]) -> None:
+        """The function on memory, in place of that on tensors."""
+        handles: dict[ir.Value, ir.Value] = {}
+        with self.function.location:
+            new = ir.Operation.create(
+                "func.func",
+                [],
+                [],
+                {name: self.function.attributes[name] for name in self.function.attributes},
+                regions=1,
+                ip=ir.InsertionPoint(self.function),
+            )
+        kinds = [_memory_type(a.type) for a in self.block.arguments]
+        locations = [a.location for a in self.block.arguments]
+        block = ir.Block.create_at_start(new.regions[0], kinds, locations)
+        for old, argument in zip(self.block.arguments, block.arguments, strict=True):
+            if old in self.held:
+                self.held[old].memory.memory = argument
+            elif any(True for _ in old.uses):
+                raise PassError(
+                    f"%{name_of(old.location) or 'an argument'} is a number without a value",
+                    span=span_of(old.location),
+                    hint="give it one: -D NAME=VALUE",
+                )
+        reference = ir.Type.parse("!avial.buffer_ref")
+        with ir.InsertionPoint(block), self.function.location:
+            returned = self._allocate(jobs)
+            roots = [
+                value
+                for value in (*block.arguments, *(v.results[0] for v in block.operations))
+                if isinstance(value.type, ir.MemRefType)
+            ]
+            for root in roots:
+                handles[root] = ir.Operation.create(CAST, [reference], [root]).result
+            given = [handles[root] for root in roots if isinstance(root.owner, ir.Block)]
+            schedule = ir.Operation.create("avial.schedule", [], given, regions=1)
+            ir.Operation.create("func.return", [], returned)
+        inside = ir.Block.create_at_start(schedule.regions[0], [])
+        with ir.InsertionPoint(inside), self.function.location:
+            cpu = ir.StringAttr.get("cpu")
+            self.target = ir.Operation.create(
+                "avial.target",
+                [ir.Type.parse("!avial.target_ref")],
+                attributes={"name": cpu, "arch": cpu},
+            ).result
+            for job in jobs:
+                reads, writes = (
+                    [
+                        handles[v]
+                        for v in dict.fromkeys(p.memory[0].place(p.memory[1])[0] for p in parts)
+                    ]
+                    for parts in (job.reads, job.writes)
+                )
+                self.touched = (reads, writes)
+                job.write()
+                if job.terms:
+                    i64 = ir.IntegerType.get_signless(64)
+                    self.last.attributes[SUMMED] = ir.IntegerAttr.get(i64, job.terms)
+            ir.Operation.create("omp.terminator")
+        kind = ir.FunctionType.get(kinds, [value.type for value in returned])
+        new.attributes["function_type"] = ir.TypeAttr.get(kind)
+        if PIPELINE in new.attributes:
+            del new.attributes[PIPELINE]
+        self.function.erase()
+        for view in list(self.module.regions[0].blocks[0].operations):
+            if view.operation.name == MESH:
+                view.operation.erase()
+
+    def _allocate(self, jobs: Sequence[Job]) -> list[ir.Value]:
+        """Memory for what the jobs touch; the results'."""
+        slots: dict[_Memory, set[int]] = {}
+        for job in jobs:
+            for part in (*job.reads, *job.writes):
+                memory, slot = part.memory
+                slots.setdefault(memory, set()).add(slot)
+        for memory in self.results:
+            if memory.first is None:
+                kind = ir.MemRefType.get(list(memory.shape), memory.element)
+                memory.first = memref.AllocOp(kind, [], []).result
+        for memory, used in slots.items():
+            if memory.memory is not None or (memory.first is not None and used == {0}):
+                continue
+            shape = [memory.slots, *memory.shape] if memory.slots > 1 else list(memory.shape)
+            memory.memory = memref.AllocOp(ir.MemRefType.get(shape, memory.element), [], []).result
+        return [memory.first for memory in self.returned if memory.first is not None]
+
+    def _kind(self, part: Part) -> ir.MemRefType:
+        """The type of a block as a body takes it: it may begin anywhere."""
+        memory, slot = part.memory
+        root, index = memory.place(slot)
+        whole = ir.MemRefType(root.type)
+        if index is None and part.box == Box.whole(memory.shape):
+            return whole
+        strides = _strides(list(whole.shape))[0 if index is None else 1 :]
+        layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
+        return ir.MemRefType.get(list(part.box.shape), memory.element, layout)
+
+    def _subview(self, part: Part) -> ir.Value:
+        memory, slot = part.memory
+        root, index = memory.place(slot)
+        if index is None and part.box == Box.whole(memory.shape):
+            return root
+        lead = [] if index is None else [index]
+        offsets, sizes = [*lead, *part.box.start], [1] * len(lead) + list(part.box.shape)
+        strides = _strides(list(ir.MemRefType(root.type).shape))
+        offset = sum(o * s for o, s in zip(offsets, strides, strict=True))
+        layout = ir.StridedLayoutAttr.get(offset, strides[len(lead) :])
+        kind = ir.MemRefType.get(list(part.box.shape), memory.element, layout)
+        return ir.Operation.create(
+            "memref.subview",
+            [kind],
+            [root],
+            {
+                "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
+                "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+                "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+            },
+        ).result
+
+    def _inline(self, body: ir.Operation, parts: Sequence[Part]) -> None:
+        """The body's operations, on these parts."""
+        block = body.regions[0].blocks[0]
+        inside: dict[ir.Value, ir.Value] = {}
+        for argument, part in zip(block.arguments, parts, strict=True):
+            value = self._subview(part)
+            if value.type != argument.type and not _takes_any(argument):
+                value = memref.CastOp(argument.type, value).result
+            inside[argument] = value
+        for view in block.operations:
+            op = view.operation
+            if op.name == "func.return":
+                continue
+            copy = op.clone()
+            remap(copy, inside)
+            for inner in operations_in(copy):
+                remap(inner, inside)
+            inside.update(zip(op.results, copy.results, strict=True))
+
+
+def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Placement:
+    """Where sums along these axes lie: in blocks of the longest dimension that nobody after them
+    divides, so that all blocks of an axis make one block of the others; else on the first device.
+    """
+    shape = list(move.results[0].type.shape)
+    result = source
+    for axis in axes:
+        later = {each.dim for each in result.along[axis + 1 :] if each.kind is Kind.SPLIT}
+        free = [d for d in range(len(shape)) if d not in later and shape[d] > 1]
+        if free:
+            dim = (
+                free[0]
+                if shape[free[0]] >= source.mesh.axes[axis]
+                else max(free, key=lambda d: shape[d])
+            )
+            result = result.with_axis(axis, Along(Kind.SPLIT, dim))
+        else:
+            result = result.with_axis(axis, COPY)
+    return result
+
+
+def _takes_any(argument: ir.Value) -> bool:
+    """Whether all its uses take memory however it lies."""
+    return all(
+        use.owner.operation.name.startswith("linalg.")
+        or use.owner.operation.name in ("memref.copy", "memref.load", "memref.store", "memref.dim")
+        for use in argument.uses
+    )
+
+
+def _strides(shape: list[int]) -> list[int]:
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    return strides
+
+
+def _memory_type(type_: ir.Type) -> ir.Type:
+    if not is_tensor(type_):
+        return type_
+    return ir.MemRefType.get(list(type_.shape), type_.element_type)

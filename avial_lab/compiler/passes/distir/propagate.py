@@ -1,0 +1,335 @@
+"""A new axis of the meshes, and what follows for every value from how arguments lie along it.
+
+Function, how its arguments lie along the axis -> the same function with placements that verify:
+moves stand where an operation needs its operands otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
+from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.ir.operations import itemsize_of
+from avial_lab.compiler.ir.placements import (
+    MOVES,
+    has_placements,
+    is_tensor,
+    meshes_in,
+    place,
+    placement_of,
+    settle_signature,
+    values_in,
+    with_placement,
+    write_mesh,
+)
+from avial_lab.compiler.ir.program import program_function
+from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
+
+FIRST = "m"
+"""The name of the mesh of a function that had none."""
+
+
+def place_on_one(module: ir.Operation, function: ir.Operation) -> None:
+    """All tensors of a function that has no placements lie on one device."""
+    if has_placements(module):
+        return
+    mesh = Mesh(FIRST, (), (0,))
+    write_mesh(module, mesh)
+    for value in (*function.regions[0].blocks[0].arguments, *_results(function)):
+        if is_tensor(value.type):
+            place(value, Placement.copies(mesh))
+    settle_signature(function)
+
+
+def _results(function: ir.Operation) -> list[ir.Value]:
+    return [r for view in function.regions[0].blocks[0].operations for r in view.results]
+
+
+def widened(mesh: Mesh, parts: int, total: int, *, turns: bool) -> Mesh:
+    """The mesh with one more axis: of time, or of `parts` times as many devices, of which all
+    meshes had `total`.
+    """
+    if turns:
+        return replace(mesh, turns=parts)
+    devices = tuple(part * total + device for device in mesh.devices for part in range(parts))
+    return Mesh(mesh.name, (*mesh.shape, parts), devices, mesh.turns)
+
+
+def add_axis(
+    module: ir.Operation,
+    function: ir.Operation,
+    parts: int,
+    seeds: Mapping[ir.Value, int],
+    *,
+    turns: bool = False,
+) -> None:
+    """Every mesh gets an axis of that length, along which the arguments in `seeds` are divided in
+    the dimension that stands there, and others are copies. An argument of which some operation
+    needs blocks alone lies in these from the beginning.
+    """
+    arguments = list(function.regions[0].blocks[0].arguments)
+    numbers = {arguments.index(value): dim for value, dim in seeds.items()}
+    for _ in arguments:
+        trial = module.clone().operation
+        copy = program_function(trial)
+        given: dict[ir.Value, int] = {
+            copy.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
+        }
+        _add_axis(trial, copy, parts, given, turns=turns)
+        more = {k: dim for k, dim in _scattered(copy) if k not in numbers}
+        if not more:
+            break
+        numbers |= more
+    _add_axis(module, function, parts, {arguments[k]: d for k, d in numbers.items()}, turns=turns)
+
+
+def _scattered(function: ir.Operation) -> Iterator[tuple[int, int]]:
+    """Arguments by number of which blocks are taken, and the dimension."""
+    for view in function.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name == "distir.scatter" and isinstance(op.operands[0].owner, ir.Block):
+            have, made = str(op.operands[0].type.encoding), str(op.results[0].type.encoding)
+            changed = next(
+                (b for a, b in zip(_entries(have), _entries(made), strict=True) if a != b), ""
+            )
+            yield op.operands[0].arg_number, Along.parse(changed).dim
+
+
+def _entries(encoding: str) -> list[str]:
+    return [each.strip(' ">') for each in encoding.partition(", ")[2].split(",")]
+
+
+def _add_axis(
+    module: ir.Operation,
+    function: ir.Operation,
+    parts: int,
+    seeds: Mapping[ir.Value, int],
+    *,
+    turns: bool,
+) -> None:
+    place_on_one(module, function)
+    meshes = meshes_in(module)
+    total = 1 + max(device for mesh in meshes.values() for device in mesh.devices)
+    wider = {name: widened(mesh, parts, total, turns=turns) for name, mesh in meshes.items()}
+    axes = {name: len(mesh.axes) if turns else len(mesh.shape) for name, mesh in meshes.items()}
+    for mesh in wider.values():
+        write_mesh(module, mesh)
+    for value in list(values_in(function)):
+        placement = placement_of(value.type, meshes)
+        if placement is None:
+            continue
+        mesh, axis = wider[placement.mesh.name], axes[placement.mesh.name]
+        along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
+        entries = (*placement.along[:axis], along, *placement.along[axis:])
+        place(value, Placement(mesh, entries))
+    _Propagation(wider, axes).run(function)
+    settle_signature(function)
+
+
+@dataclass
+class _Propagation:
+    meshes: Mapping[str, Mesh]
+    axes: Mapping[str, int]
+    moved: dict[tuple[ir.Value, Along], ir.Value] = field(default_factory=dict)
+
+    def run(self, function: ir.Operation) -> None:
+        block = function.regions[0].blocks[0]
+        for view in list(block.operations):
+            op = view.operation
+            if op.name in MOVES:
+                self._pass_through(op)
+            elif op.name == "func.return":
+                for k, value in enumerate(op.operands):
+                    if is_tensor(value.type) and self._along(value).kind.is_partial:
+                        op.operands[k] = self._brought(value, COPY, op)
+            elif any(is_tensor(value.type) for value in op.operands):
+                self._place(op)
+        _erase_unused(block)
+
+    def _placement(self, value: ir.Value) -> Placement:
+        placement = placement_of(value.type, self.meshes, value.location)
+        assert placement is not None
+        return placement
+
+    def _axis(self, value: ir.Value) -> int:
+        return self.axes[self._placement(value).mesh.name]
+
+    def _along(self, value: ir.Value) -> Along:
+        return self._placement(value).along[self._axis(value)]
+
+    def _set(self, value: ir.Value, along: Along) -> None:
+        placement = self._placement(value).with_axis(self._axis(value), along)
+        place(value, placement)
+
+    def _pass_through(self, move: ir.Operation) -> None:
+        """A move along other axes; one that adds up partial results does so along this one, too."""
+        along = self._along(move.operands[0])
+        adds = along.kind.is_partial and (
+            move.name in ("distir.all_reduce",) or not self._same_mesh(move)
+        )
+        if adds and move.name != "distir.all_reduce":
+            move.operands[0] = self._brought(move.operands[0], COPY, move)
+        self._set(move.results[0], COPY if adds else along)
+
+    def _same_mesh(self, move: ir.Operation) -> bool:
+        source, result = self._placement(move.operands[0]), self._placement(move.results[0])
+        return source.mesh.name == result.mesh.name
+
+    def _place(self, op: ir.Operation) -> None:
+        loops = loops_of(op)
+        if is_free(op, loops):
+            for value in op.results:
+                self._set(value, COPY)
+            return
+        for k, value in enumerate(op.operands):
+            if (
+                is_tensor(value.type)
+                and k not in loops.inits
+                and self._along(value).kind.is_partial
+            ):
+                op.operands[k] = self._brought(value, COPY, op)
+        loop = self._chosen(op, loops)
+        results = [COPY] * len(op.results)
+        if loop is not None:
+            results = [
+                Along(Kind.SPLIT, dims.index(loop))
+                if loop in dims
+                else Along(loops.kind_of(k) or Kind.SUM)
+                for k, dims in enumerate(loops.results)
+            ]
+        for k, value in enumerate(op.operands):
+            if not is_tensor(value.type):
+                continue
+            if k in loops.inits:
+                wanted = results[loops.inits.index(k)]
+            elif loop is not None and loop in loops.operands[k]:
+                wanted = Along(Kind.SPLIT, loops.operands[k].index(loop))
+            else:
+                wanted = COPY
+            op.operands[k] = self._brought(value, wanted, op)
+        for value, along in zip(op.results, results, strict=True):
+            if is_tensor(value.type):
+                self._set(value, along)
+
+    def _chosen(self, op: ir.Operation, loops: Loops) -> int | None:
+        """The loop that is divided: that over most of what is divided already."""
+        weights: dict[int, int] = {}
+        for k, value in enumerate(op.operands):
+            if not is_tensor(value.type) or k in loops.inits:
+                continue
+            along = self._along(value)
+            if along.kind is not Kind.SPLIT:
+                continue
+            loop = loops.operands[k][along.dim]
+            if loop is not None and self._may_divide(op, loops, loop):
+                size = prod(value.type.shape) * itemsize_of(value.type.element_type)
+                weights[loop] = weights.get(loop, 0) + size
+        return max(weights, key=lambda loop: weights[loop], default=None)
+
+    def _may_divide(self, op: ir.Operation, loops: Loops, loop: int) -> bool:
+        """Not a reduction whose parts cannot be combined, or that begins with more than nothing."""
+        for k, dims in enumerate(loops.results):
+            if loop in dims:
+                continue
+            kind = loops.kind_of(k)
+            if kind is None or not loops.inits:
+                return False
+            if not _is_neutral_tensor(op.operands[loops.inits[k]], kind):
+                return False
+        return True
+
+    def _brought(self, value: ir.Value, wanted: Along, user: ir.Operation) -> ir.Value:
+        """The value as it is wanted: made anew where it is made of numbers, else moved."""
+        have = self._along(value)
+        if have == wanted:
+            return value
+        key = (value, wanted)
+        if key in self.moved:
+            return self.moved[key]
+        made = self._made_anew(value, wanted)
+        if made is None:
+            placement = self._placement(value).with_axis(self._axis(value), wanted)
+            # As early as it can be: others may want it so, too.
+            after = (
+                ir.InsertionPoint.at_block_begin(value.owner)
+                if isinstance(value.owner, ir.Block)
+                else ir.InsertionPoint.after(value.owner.operation)
+            )
+            made = ir.Operation.create(
+                f"distir.{mend(have, wanted)}",
+                [with_placement(value.type, placement)],
+                [value],
+                ip=after,
+                loc=value.location,
+            ).result
+        self.moved[key] = made
+        return made
+
+    def _made_anew(self, value: ir.Value, wanted: Along) -> ir.Value | None:
+        if isinstance(value.owner, ir.Block):
+            return None
+        op = value.owner.operation
+        loops = loops_of(op)
+        if not is_free(op, loops) or (op.name == "arith.constant" and not _is_splat(op)):
+            return None
+        copy = op.clone(ip=ir.InsertionPoint.after(op))
+        for k in loops.inits:
+            copy.operands[k] = self._brought(op.operands[k], wanted, copy)
+        self._set(copy.results[0], wanted)
+        return copy.results[0]
+
+
+def _is_splat(op: ir.Operation) -> bool:
+    value = op.attributes["value"]
+    return isinstance(value, ir.DenseElementsAttr) and value.is_splat
+
+
+def _is_neutral_tensor(value: ir.Value, kind: Kind) -> bool:
+    """Whether a tensor is filled with what changes nothing."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    if op.name == "linalg.fill":
+        return is_neutral(op.operands[0], kind)
+    return is_neutral(value, kind)
+
+
+def _erase_unused(block: ir.Block) -> None:
+    """Moves, and tensors made of numbers, that nobody reads."""
+    for view in reversed(list(block.operations)):
+        op = view.operation
+        made = op.name in (*MOVES, "tensor.empty", "linalg.fill", "arith.constant", "tensor.splat")
+        if made and not any(True for result in op.results for _ in result.uses):
+            op.erase()
+
+
+def seeds_named(function: ir.Operation, seeds: Sequence[tuple[str, int]]) -> dict[ir.Value, int]:
+    """Arguments by name, each with the dimension that is to be divided; VerifyError for others."""
+    from avial_lab.compiler.ir.locations import name_of, span_of
+    from avial_lab.core.errors import VerifyError
+
+    arguments = list(function.regions[0].blocks[0].arguments)
+    names = {name_of(a.location) or f"arg{k}": a for k, a in enumerate(arguments)}
+    found: dict[ir.Value, int] = {}
+    for name, dim in seeds:
+        argument = names.get(name.removeprefix("%"))
+        if argument is None or not is_tensor(argument.type):
+            known = ", ".join(n for n, a in names.items() if is_tensor(a.type)) or "none"
+            raise VerifyError(
+                f"there is no tensor %{name} to divide",
+                span=span_of(function.location),
+                hint=f"the tensors are: {known}",
+            )
+        if not 0 <= dim < argument.type.rank:
+            raise VerifyError(
+                f"%{name} is {argument.type}: it has no dimension {dim}",
+                span=span_of(argument.location),
+                hint="dimensions count from 0",
+            )
+        found[argument] = dim
+    return found

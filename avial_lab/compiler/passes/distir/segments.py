@@ -1,0 +1,192 @@
+"""A function on placed tensors, cut where something moves between devices.
+
+Function -> Segments: maximal runs of operations on one mesh between two moves, in an order that
+respects what they hand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mlir import ir
+
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.placements import MOVES, is_tensor, placement_of
+from avial_lab.core.errors import PassError
+from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
+
+
+@dataclass(frozen=True)
+class Key:
+    """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh."""
+
+    depth: int
+    in_turns: bool
+    mesh: str
+
+
+@dataclass
+class Segment:
+    """`operations` in program order, without those that are made of numbers alone (`free`), which
+    each segment repeats for itself. `outputs`: its values that others read.
+    """
+
+    key: Key
+    operations: list[ir.Operation] = field(default_factory=list)
+    outputs: list[ir.Value] = field(default_factory=list)
+
+
+@dataclass
+class Cut:
+    """The function as segments, and where each value comes from."""
+
+    segments: list[Segment]
+    segment_of: dict[ir.Value, Segment]
+    free: set[ir.Operation]
+    placements: dict[ir.Value, Placement]
+
+    def source(self, value: ir.Value) -> ir.Value:
+        """What a value is before moves that only say who reads what."""
+        while (op := _owner(value)) is not None and op.name in MOVES:
+            if self.placements[op.operands[0]].is_partial:
+                return value
+            value = op.operands[0]
+        return value
+
+
+def _owner(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def is_local(have: Placement, made: Placement) -> bool:
+    """Whether every device has what it needs: blocks of copies."""
+    return have.mesh == made.mesh and all(
+        a in (b, COPY) for a, b in zip(have.along, made.along, strict=True)
+    )
+
+
+def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
+    """PassError for a number that is computed of tensors and used in another segment."""
+    block = function.regions[0].blocks[0]
+    placements = {
+        value: placement
+        for value in (*block.arguments, *(r for view in block.operations for r in view.results))
+        if (placement := placement_of(value.type, meshes, value.location)) is not None
+    }
+    depths: dict[ir.Value, int] = dict.fromkeys(block.arguments, 0)
+    numbers: dict[ir.Value, Segment] = {}
+    found: dict[Key, Segment] = {}
+    result = Cut([], {}, set(), placements)
+    *operations, end = [view.operation for view in block.operations]
+    for op in operations:
+        if op.name in MOVES:
+            depths[op.results[0]] = depths[op.operands[0]] + _step(op, result)
+            continue
+        tensors = [v for v in op.operands if is_tensor(v.type)]
+        made_of_numbers = all(_owner(v) in result.free for v in tensors) and not any(
+            v in numbers for v in used_by(op)
+        )
+        # What is made of numbers alone is made where it is used, unless it is moved or handed out.
+        if made_of_numbers and op.name != "func.call" and not _is_handed_on(op):
+            result.free.add(op)
+            depths.update(dict.fromkeys(op.results, 0))
+            continue
+        depth = max((depths[v] for v in op.operands if v in depths), default=0)
+        segment = _segment_for(op, depth, placements, found)
+        segment.operations.append(op)
+        for value in op.results:
+            depths[value] = depth
+            result.segment_of[value] = segment
+            if not is_tensor(value.type):
+                numbers[value] = segment
+        for value in used_by(op):
+            if value in numbers and numbers[value] is not segment:
+                raise PassError(
+                    f"{op.name} uses a number that was computed of tensors before they moved",
+                    span=span_of(op.location),
+                    hint="keep it in a tensor of no dimensions: tensor<f32>",
+                )
+    order = sorted(found, key=lambda key: (key.depth, key.in_turns))
+    result.segments = [found[key] for key in order]
+    _find_outputs(operations, end, result)
+    return result
+
+
+def _is_handed_on(op: ir.Operation) -> bool:
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return any(user.name in (*MOVES, "func.return") for user in users)
+
+
+def used_by(op: ir.Operation) -> Iterator[ir.Value]:
+    """Operands, and what regions use from outside."""
+    yield from op.operands
+    inside: set[ir.Value] = set()
+    for inner in operations_in(op):
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+        inside.update(inner.results)
+    for region in op.regions:
+        for block in region.blocks:
+            inside.update(block.arguments)
+    for inner in operations_in(op):
+        for operand in inner.operands:
+            if operand not in inside:
+                yield operand
+
+
+def _step(move: ir.Operation, cut: Cut) -> int:
+    source, result = move.operands[0], move.results[0]
+    if isinstance(source.owner, ir.Block):
+        return 0  # everybody can read what the caller gives
+    return 0 if is_local(cut.placements[source], cut.placements[result]) else 1
+
+
+def _segment_for(
+    op: ir.Operation,
+    depth: int,
+    placements: Mapping[ir.Value, Placement],
+    found: dict[Key, Segment],
+) -> Segment:
+    placed = [placements[v] for v in (*op.operands, *op.results) if v in placements]
+    if not placed:
+        raise PassError(
+            f"{op.name} has no tensor that is placed",
+            span=span_of(op.location),
+            hint="give the types of its tensors placements",
+        )
+    mesh = placed[0].mesh
+    axis = len(mesh.shape)
+    in_turns = bool(mesh.turns) and any(each.along[axis] != COPY for each in placed)
+    key = Key(depth, in_turns, mesh.name)
+    return found.setdefault(key, Segment(key))
+
+
+def _find_outputs(operations: list[ir.Operation], end: ir.Operation, cut: Cut) -> None:
+    """What is read by other segments, by moves that add up, and by the caller."""
+    needed = {cut.source(value) for value in end.operands}
+    for op in operations:
+        if op.name in MOVES:
+            if cut.placements[op.operands[0]].is_partial:
+                needed.add(cut.source(op.operands[0]))
+            continue
+        here = cut.segment_of.get(op.results[0]) if len(op.results) else None
+        for operand in op.operands:
+            value = cut.source(operand)
+            there = cut.segment_of.get(value)
+            if there is not None and (there is not here or not _within(operand, value, cut)):
+                needed.add(value)
+    for segment in cut.segments:
+        segment.outputs = [v for op in segment.operations for v in op.results if v in needed]
+
+
+def _within(operand: ir.Value, value: ir.Value, cut: Cut) -> bool:
+    """Whether only local moves lie between."""
+    while operand != value:
+        move = operand.owner.operation
+        if not is_local(cut.placements[move.operands[0]], cut.placements[operand]):
+            return False
+        operand = move.operands[0]
+    return True

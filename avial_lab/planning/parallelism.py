@@ -1,0 +1,96 @@
+"""How a function on tensors is divided over devices, as a user says it.
+
+`data 2, horizontal 2 w1:1, pipeline 2 x 8 1f1b` -> Strategies, in the order in which they are
+applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import shortened
+
+KINDS = ("data", "horizontal", "pipeline")
+_USAGE = (
+    "write for example: data 2, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
+    "(8 micro-batches; 1f1b or gpipe)"
+)
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One transform: over `degree` times as many devices. `microbatches` and `schedule` are a
+    pipeline's, `dimensions` (NAME:DIMENSION) are what data or horizontal parallelism divides.
+    """
+
+    kind: str
+    degree: int
+    microbatches: int = 1
+    schedule: str = "1f1b"
+    dimensions: tuple[str, ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> Strategy:
+        """ScheduleError for what is none.
+
+        >>> str(Strategy.parse("pipeline 2 x 8 gpipe"))
+        'pipeline 2 x 8 gpipe'
+        """
+        match = re.fullmatch(
+            r"\s*(\w+)\s+(\d{1,9})(?:\s*[x×]\s*(\d{1,9}))?((?:\s+[^\s,]+)*)\s*", text
+        )
+        kind = match[1] if match is not None else ""
+        if match is None or kind not in KINDS:
+            raise ScheduleError(f"'{shortened(text.strip(), 60)}' is no strategy", hint=_USAGE)
+        degree, turns, words = int(match[2]), int(match[3] or 1), tuple(match[4].split())
+        if not (1 <= degree <= _MOST and 1 <= turns <= _MOST):
+            raise ScheduleError(
+                f"'{shortened(text.strip(), 60)}' divides by no such number", hint=_USAGE
+            )
+        if match[3] and kind != "pipeline":
+            raise ScheduleError(f"{kind} parallelism has no micro-batches", hint=_USAGE)
+        if kind == "pipeline":
+            if len(words) > 1 or any(word not in ("1f1b", "gpipe") for word in words):
+                raise ScheduleError(
+                    f"'{shortened(' '.join(words), 60)}' is no schedule of a pipeline",
+                    hint="there are: 1f1b, gpipe",
+                )
+            return Strategy(kind, degree, turns, words[0] if words else "1f1b")
+        wrong = next(
+            (word for word in words if not re.fullmatch(r"%?[\w$.-]+:\d{1,3}", word)), None
+        )
+        if wrong is not None or (kind == "data" and len(words) > 1):
+            raise ScheduleError(
+                f"'{shortened(' '.join(words), 60)}' names no dimension to divide", hint=_USAGE
+            )
+        return Strategy(kind, degree, dimensions=words)
+
+    def __str__(self) -> str:
+        if self.kind == "pipeline":
+            return f"pipeline {self.degree} x {self.microbatches} {self.schedule}"
+        return " ".join((self.kind, str(self.degree), *self.dimensions))
+
+
+def strategies(text: str) -> tuple[Strategy, ...]:
+    """All of a text, apart by commas."""
+    return tuple(Strategy.parse(each) for each in text.split(",") if each.strip())
+
+
+def spelled(given: str | Iterable[str | Strategy]) -> str:
+    """What a caller gives, as one text that `strategies` reads.
+
+    >>> spelled(["data 2", "pipeline 2 x 4"])
+    'data 2, pipeline 2 x 4 1f1b'
+    """
+    parts = [given] if isinstance(given, str) else [str(each) for each in given]
+    return ", ".join(str(each) for part in parts for each in strategies(part))
+
+
+def devices_of(text: str) -> int:
+    """How many devices all of it takes."""
+    return prod(each.degree for each in strategies(text))

@@ -1,0 +1,156 @@
+"""What the phases of a program of loops cost: seconds of every rank's part, turn by turn.
+
+Turns, demands over the whole run, a profile -> seconds of each share of each pattern.
+
+A rank's part of the operations is its part of the iterations (by their work, where the compiler
+knows it); its bytes are those that it touches. From turn to turn a phase that shrinks or grows is
+taken to do so as the largest box that it touches does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from avial_lab.core.words import brief, count
+from avial_lab.machine.constants import REACHED_OF_PEAK
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.platform import Node
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import CostSource
+from avial_lab.planning.turns import Pattern, Turns
+
+
+@dataclass(frozen=True, eq=False)
+class ShareCost:
+    """Of each share of a pattern: seconds alone on its rank, and the bytes that go through the
+    node's memory meanwhile.
+    """
+
+    seconds: np.ndarray
+    memory_bytes: np.ndarray
+
+
+@dataclass(frozen=True)
+class PhaseCosts:
+    """demands: of all turns of a phase together. profile: seconds by phase and device's name, of
+    all turns together, of earlier runs of this program.
+    """
+
+    demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
+    profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+
+    def __repr__(self) -> str:
+        known = f"{count(len(self.demands), 'phase')} by the roofline"
+        measured = len({phase for phase, _ in self.profile})
+        return brief(self, f"of {known}, {count(measured, 'phase')} measured")
+
+    @cached_property
+    def _profiled(self) -> frozenset[str]:
+        return frozenset(phase for phase, _ in self.profile)
+
+    def source(self, phase: str) -> CostSource:
+        """Where the seconds of a phase come from."""
+        if phase in self._profiled:
+            return CostSource.PROFILE
+        return CostSource.ROOFLINE if phase in self.demands else CostSource.GUESSED
+
+    def of(self, turns: Turns, topology: Topology) -> list[ShareCost]:
+        """For each pattern, on the ranks of `topology`."""
+        size = _sizes(turns)
+        whole = np.zeros(len(turns.phases))
+        for pattern, times, one in zip(turns.patterns, turns.times, size, strict=True):
+            whole[pattern.phase] += times * one
+        found: list[ShareCost] = []
+        for pattern, one in zip(turns.patterns, size, strict=True):
+            part = one / whole[pattern.phase] if whole[pattern.phase] else 0.0
+            demand = self.demands.get(turns.phases[pattern.phase]) if len(pattern.shares) else None
+            found.append(_modelled(pattern, demand, part, topology))
+        return self._scaled(turns, found) if self.profile else found
+
+    def _scaled(self, turns: Turns, found: Sequence[ShareCost]) -> list[ShareCost]:
+        """What was measured, divided among the turns as the model has it."""
+        modelled = np.zeros((len(turns.phases), turns.ranks))
+        for pattern, times, cost in zip(turns.patterns, turns.times, found, strict=True):
+            np.add.at(modelled[pattern.phase], pattern.places, times * cost.seconds)
+        factor = np.ones_like(modelled)
+        number = {name: k for k, name in enumerate(turns.phases)}
+        for (phase, device), seconds in self.profile.items():
+            rank = _rank_of(device)
+            if phase in number and rank is not None and rank < turns.ranks:
+                said = modelled[number[phase], rank]
+                if said > 0:
+                    factor[number[phase], rank] = seconds / said
+        return [
+            ShareCost(cost.seconds * factor[pattern.phase, pattern.places], cost.memory_bytes)
+            for pattern, cost in zip(turns.patterns, found, strict=True)
+        ]
+
+
+def _rank_of(device: str) -> int | None:
+    """Of a rank's own device, `cpu3`."""
+    number = device.removeprefix("cpu")
+    return int(number) if device.startswith("cpu") and number.isdecimal() else None
+
+
+def _sizes(turns: Turns) -> list[float]:
+    """How much of its phase a turn of each pattern is, in bytes of the largest box of each part."""
+    return [
+        float(pattern.shares[:, 7].max(initial=0))
+        if pattern.everywhere
+        else float(np.maximum(pattern.shares[:, 7], 1).sum())
+        for pattern in turns.patterns
+    ]
+
+
+def _modelled(
+    pattern: Pattern, demand: Demand | None, part: float, topology: Topology
+) -> ShareCost:
+    """By the roofline, of each rank for its part."""
+    touched = pattern.shares[:, 6].astype(np.float64)
+    work, n = pattern.work, len(pattern.shares)
+    divided = np.ones(n) if pattern.everywhere else work / max(work.sum(), 1e-300)
+    flops, through, element = np.zeros(n), touched, "f64"
+    if demand is not None:
+        flops = demand.flops * part * divided
+        # What a rank has to read in whole it touches whole, and never more than all ranks together.
+        touched = np.minimum(touched, demand.nbytes * part) if part else touched
+        through, element = np.maximum(touched, demand.nbytes * part * divided), demand.element
+    seconds, memory = np.zeros(n), np.zeros(n)
+    ranks = np.minimum(pattern.places, topology.ranks - 1)
+    for kind, (node, cores) in enumerate(topology.rank_hardware[1]):
+        at = np.flatnonzero(topology.rank_hardware[0][ranks] == kind)
+        if at.size:
+            seconds[at], memory[at] = roofline(
+                flops[at], touched[at], through[at], element, node, cores
+            )
+    return ShareCost(seconds, memory)
+
+
+def roofline(
+    flops: np.ndarray,
+    touched: np.ndarray,
+    through: np.ndarray,
+    element: str,
+    node: Node,
+    cores: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds on so many cores of a node, and the bytes through its memory. `touched` lie in the
+    smallest cache that holds them, or in memory; `through` is what goes through the cores' own
+    caches where it is more: a part that is gone through several times.
+    """
+    peak = node.core_flops_per_s * cores * (2 if element == "f32" else 1) * REACHED_OF_PEAK
+    rate = np.full(touched.shape, min(node.core_bytes_per_s * cores, node.memory_bytes_per_s))
+    in_memory = np.ones(touched.shape, bool)
+    for room, cache_rate in reversed(node.caches):
+        inside = touched <= room * cores
+        rate[inside] = cache_rate * cores
+        in_memory &= ~inside
+    stream_s = touched / rate
+    if node.caches:
+        fastest = node.caches[0][1] * cores
+        stream_s = np.maximum(stream_s, np.where(through > touched, through / fastest, 0))
+    return np.maximum(flops / peak, stream_s), np.where(in_memory, touched, 0.0)

@@ -1,0 +1,462 @@
+"""One turn of a phase as activities: what each rank does in it, step by step, and the messages.
+
+Pattern (and that of its partial results), costs of its shares -> Template. Turns that are alike
+have the same template; `loops.py` strings them together.
+
+    send … ─ inner part ─ wait, unpack … ─ ends ─ send partial … ─ wait, combine … ─ barrier
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from avial_lab.core.runtime_constants import MessageFlag
+from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
+from avial_lab.machine.platform import ASSUMED
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.phase_costs import ShareCost
+from avial_lab.planning.simulator import collectives
+from avial_lab.planning.simulator.ranks import Resources, Way, Ways
+from avial_lab.planning.turns import Pattern
+
+RUN, SEND, WAIT, BARRIER = range(4)
+"""What a step is."""
+
+# The order of a rank's steps in a turn.
+(_SEND, _PIPELINED, _SENT, _GATHER, _INNER, _RECEIVED, _LOW, _HIGH) = range(8)
+_BEGIN = -1
+_PARTIAL = 8
+"""Added to those of partial results, which come after the parts."""
+_BARRIER = 2 * _PARTIAL
+
+STEP_FIELDS = ("activity", "before", "kind", "rank", "nbytes", "peer", "message", "array", "count",
+               "low", "high", "combining")  # fmt: skip
+"""The columns of `Template.steps`. before: the activity that the rank did last, as in `after`;
+message: the activity that both ends have in common, -1 for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """n activities. uses: how many resources each has, one after the other in `resources` and
+    `factors`. after: what each waits for, as many as `waits` says: an activity of the template, or
+    -1 - r for the last one of rank r before it. last: the ranks that have any, and their last.
+    """
+
+    amount: np.ndarray
+    latency_s: np.ndarray
+    cap: np.ndarray
+    uses: np.ndarray
+    resources: np.ndarray
+    factors: np.ndarray
+    waits: np.ndarray
+    after: np.ndarray
+    ranks: np.ndarray
+    last: np.ndarray
+    steps: np.ndarray
+
+    def __len__(self) -> int:
+        return self.amount.size
+
+
+class Roads:
+    """The ways from rank to rank, and what they share, each looked up once."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.resources = Resources(topology.speeds)
+        self._ways = Ways(topology, self.resources)
+        node_of = topology.node_of
+        crowded = {name for k, name in enumerate(node_of) if node_of.index(name) != k}
+        self.crowded = np.array([name in crowded for name in node_of])
+        self._copies = topology.speeds.source != ASSUMED
+        self.cores = np.array(topology.cores_of_rank, np.float64)
+
+    def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
+        pairs = zip(sources.tolist(), dests.tolist(), strict=True)
+        return [self._ways.between(source, dest) for source, dest in pairs]
+
+    def copy_s(self, rank: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
+        """To pack or to unpack so much. (What is assumed of links counts it in.)"""
+        if not self._copies:
+            return np.zeros(len(nbytes))
+        which, hardware = self.topology.rank_hardware
+        rates = np.array([node.core_bytes_per_s for node, _ in hardware])
+        return nbytes / rates[which[rank]]
+
+
+Told = np.ndarray | np.integer[Any] | int
+"""A column of `Template.steps`, or what stands in all of its rows."""
+
+
+class _Draft:
+    """A template that is being written: activities in blocks, then the order of each rank."""
+
+    def __init__(self, roads: Roads) -> None:
+        self.roads = roads
+        self.size = self._placed = 0
+        self._parts: list[tuple[np.ndarray, ...]] = []
+        self._edges: list[tuple[np.ndarray, np.ndarray]] = []
+        self._chain: list[tuple[np.ndarray, ...]] = []
+        self._steps: list[np.ndarray] = []
+
+    def add(
+        self,
+        n: int,
+        *,
+        amount: np.ndarray | float = 0.0,
+        latency_s: np.ndarray | float = 0.0,
+        cap: np.ndarray | float = np.inf,
+        uses: Sequence[Sequence[tuple[int, float]]] | None = None,
+    ) -> np.ndarray:
+        """n activities; their numbers."""
+        flat = [] if uses is None else [use for each in uses for use in each]
+        counts = np.zeros(n, np.int64) if uses is None else np.array([len(u) for u in uses])
+        self._parts.append(
+            (
+                np.broadcast_to(np.asarray(amount, np.float64), n),
+                np.broadcast_to(np.asarray(latency_s, np.float64), n),
+                np.broadcast_to(np.asarray(cap, np.float64), n),
+                counts.astype(np.int64),
+                np.array([resource for resource, _ in flat], np.int32),
+                np.array([factor for _, factor in flat], np.float64),
+            )
+        )
+        made = np.arange(self.size, self.size + n)
+        self.size += n
+        return made
+
+    def after(self, activity: np.ndarray, before: np.ndarray) -> None:
+        """Each waits for one: an activity, or -1 - r."""
+        self._edges.append((activity, before))
+
+    def in_order(self, activity: np.ndarray, rank: np.ndarray, stage: int) -> None:
+        """They are what those ranks do next, in that stage of a turn."""
+        n = len(activity)
+        place = self._placed + np.arange(n)
+        self._placed += n
+        self._chain.append((rank, np.full(n, stage), place, activity))
+
+    def step(self, kind: int, activity: np.ndarray, rank: np.ndarray, **told: Told) -> None:
+        """They are shown as events."""
+        rows = np.full((len(activity), len(STEP_FIELDS)), -1, np.int64)
+        values: dict[str, Told] = {"nbytes": 0, "count": 0, "low": 0, "combining": 0, **told}
+        values |= {"kind": kind, "activity": activity, "rank": rank}
+        for name, value in values.items():
+            rows[:, STEP_FIELDS.index(name)] = value
+        self._steps.append(rows)
+
+    def _ordered(self) -> tuple[np.ndarray, np.ndarray]:
+        """What the ranks do, each in its order, rank by rank: the ranks, and the activities."""
+        rank, stage, place, activity = (
+            np.concatenate(column) for column in zip(*self._chain, strict=True)
+        )
+        order = np.lexsort((place, stage, rank))
+        return rank[order], activity[order]
+
+    def _begin(self) -> None:
+        """A rank begins the phase with its first activity there; where that waits for something
+        else, with one before it.
+        """
+        rank, activity = self._ordered()
+        waiting = np.isin(activity, np.concatenate([[-1], *(to for to, _ in self._edges)]))
+        late = np.flatnonzero(_firsts(rank) & waiting)
+        if late.size:
+            self.in_order(self.add(late.size), rank[late], _BEGIN)
+
+    def done(self) -> Template:
+        self._begin()
+        parts = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
+        amount, latency_s, cap, uses, resources, factors = parts
+        rank, activity = self._ordered()
+        first = _firsts(rank)
+        before = np.where(first, -1 - rank, np.roll(activity, 1))
+        latency_s[activity[first]] += PHASE_STEP_S
+        to = np.concatenate([activity, *(edge for edge, _ in self._edges)])
+        of = np.concatenate([before, *(edge for _, edge in self._edges)])
+        sorting = np.argsort(to, kind="stable")
+        last = np.roll(first, -1)
+        steps = np.concatenate([*self._steps, np.empty((0, len(STEP_FIELDS)), np.int64)])
+        known = np.zeros(self.size, np.int64)
+        known[activity] = before
+        steps[:, 1] = known[steps[:, 0]]
+        place_of = np.zeros(self.size, np.int64)
+        place_of[activity] = np.arange(activity.size)
+        steps = steps[np.argsort(place_of[steps[:, 0]], kind="stable")]
+        return Template(
+            amount, latency_s, cap, uses, resources, factors,
+            np.bincount(to, minlength=self.size), of[sorting],
+            rank[last], activity[last], steps,
+        )  # fmt: skip
+
+
+def _firsts(rank: np.ndarray) -> np.ndarray:
+    """Whether each is the first of its rank; they are rank by rank."""
+    first = np.ones(rank.size, bool)
+    first[1:] = rank[1:] != rank[:-1]
+    return first
+
+
+def template(
+    roads: Roads, pattern: Pattern, cost: ShareCost, partials: Pattern | None, barriers: int
+) -> Template:
+    """A turn of that pattern. A rank without any part in it takes no time."""
+    draft = _Draft(roads)
+    _messages(draft, pattern.messages, pattern.collective, 0)
+    _shares(draft, pattern, cost)
+    if partials is not None:
+        _messages(draft, partials.messages, partials.collective, _PARTIAL)
+    for k in range(barriers):
+        _barrier(draft, _BARRIER + k)
+    if not draft.size:
+        draft.in_order(draft.add(1), np.zeros(1, np.int64), 0)
+    return draft.done()
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+
+def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
+    """The inner part before the messages are waited for, where there is one; then the ends."""
+    shares = pattern.shares
+    rank = np.minimum(shares[:, 0], draft.roads.topology.ranks - 1)
+    inner, low, high = np.maximum(shares[:, 2], 0), shares[:, 3], shares[:, 4]
+    whole = np.maximum(inner + low + high, 1)
+    for stage, iterations in ((_INNER, inner), (_LOW, low), (_HIGH, high)):
+        at = np.flatnonzero(iterations)
+        if not at.size:
+            continue
+        seconds = cost.seconds[at] * iterations[at] / whole[at]
+        rate = cost.memory_bytes[at] / np.maximum(cost.seconds[at], 1e-300)
+        uses = _of_node(draft.roads, rank[at], rate)
+        made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
+        draft.in_order(made, rank[at], stage)
+        draft.step(RUN, made, rank[at])
+
+
+def _of_node(
+    roads: Roads, rank: np.ndarray, memory_rate: np.ndarray
+) -> list[list[tuple[int, float]]] | None:
+    """What computing shares with other ranks of the node: cores and memory."""
+    if not roads.crowded[rank].any():
+        return None
+    found: list[list[tuple[int, float]]] = []
+    ranks: list[int] = rank.tolist()
+    for r, rate in zip(ranks, memory_rate.tolist(), strict=True):
+        uses: list[tuple[int, float]] = []
+        if roads.crowded[r]:
+            node = roads.topology.node_of[r]
+            uses.append((roads.resources.cores(node), float(roads.cores[r])))
+            if rate:
+                uses.append((roads.resources.memory(node), rate))
+        found.append(uses)
+    return found
+
+
+# Messages -----------------------------------------------------------------------------------------
+
+
+def _messages(draft: _Draft, messages: np.ndarray, collective: np.ndarray, partial: int) -> None:
+    alone = messages[~collective]
+    if len(alone) > DENSE * draft.roads.topology.ranks:
+        _exchange(draft, alone, partial)
+    elif len(alone):
+        pipelined = (alone[:, 3] & MessageFlag.PIPELINED) != 0
+        _point_to_point(draft, alone[~pipelined], partial, _RECEIVED)
+        _point_to_point(draft, alone[pipelined], partial, _PIPELINED)
+    shared = messages[collective]
+    if len(shared):
+        _collectives(draft, shared[np.argsort(shared[:, 0], kind="stable")], partial)
+
+
+DENSE = 64
+"""Messages for each rank in a turn from which on they are looked at together."""
+
+
+def _exchange(draft: _Draft, messages: np.ndarray, partial: int) -> None:
+    """Very many messages, from nearly everyone to nearly everyone: all begin when all ranks have
+    begun to send, and each rank gets its bytes over its own link. One step to send and one to
+    receive stand for all of a rank's.
+    """
+    ranks = draft.roads.topology.ranks
+    out, come = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
+    np.add.at(out, messages[:, 0], messages[:, 2])
+    np.add.at(come, messages[:, 1], messages[:, 2])
+    sources, sent = np.unique(messages[:, 0], return_counts=True)
+    dests = np.unique(messages[:, 1])
+    pack_s = draft.roads.copy_s(sources, out[sources])
+    sends = draft.add(len(sources), latency_s=sent * MESSAGE_STEP_S + pack_s)
+    draft.in_order(sends, sources, partial + _SEND)
+    gate = draft.add(1)
+    draft.after(np.repeat(gate, len(sources)), sends)
+    apart = (dests + ranks // 2) % ranks
+    ways = draft.roads.between(apart, dests)
+    received = draft.add(
+        len(dests),
+        amount=np.maximum(come, out)[dests],
+        latency_s=np.array([way.latency_s for way in ways])
+        + draft.roads.copy_s(dests, come[dests]),
+        cap=np.array([way.bytes_per_s for way in ways]),
+        uses=[[(resource, 1.0) for resource in way.uses] for way in ways],
+    )
+    draft.after(received, np.repeat(gate, len(dests)))
+    draft.in_order(received, dests, partial + _RECEIVED)
+    told = {"combining": int(partial > 0), "message": gate[0]}
+    draft.step(SEND, sends, sources, nbytes=out[sources], **told)
+    draft.step(WAIT, received, dests, nbytes=come[dests], **told)
+
+
+def _told(messages: np.ndarray, partial: int) -> dict[str, Told]:
+    """What their events say of messages."""
+    array, count, low, high = messages[:, 4:8].T
+    combining = int(partial > 0)
+    return {"array": array, "count": count, "low": low, "high": high, "combining": combining}
+
+
+def _travelling(draft: _Draft, messages: np.ndarray) -> np.ndarray:
+    """The messages themselves, over the links between their ranks."""
+    ways = draft.roads.between(messages[:, 0], messages[:, 1])
+    return draft.add(
+        len(messages),
+        amount=messages[:, 2],
+        latency_s=np.array([way.latency_s for way in ways]),
+        cap=np.array([way.bytes_per_s for way in ways]),
+        uses=[[(resource, 1.0) for resource in way.uses] for way in ways],
+    )
+
+
+def _point_to_point(draft: _Draft, messages: np.ndarray, partial: int, waits: int) -> None:
+    """Sent at once; a long one leaves when its receiver has begun the phase, too."""
+    if not len(messages):
+        return
+    source, dest, nbytes = messages[:, 0], messages[:, 1], messages[:, 2]
+    pipelined, n, told = waits == _PIPELINED, len(messages), _told(messages, partial)
+    pack_s = 0.0 if pipelined else draft.roads.copy_s(source, nbytes)
+    sends = draft.add(n, latency_s=MESSAGE_STEP_S + pack_s)
+    draft.in_order(sends, source, partial + _SEND)
+    message = _travelling(draft, messages)
+    draft.after(message, sends)
+    long = np.flatnonzero(nbytes > EAGER_BYTES)
+    if not partial:
+        draft.after(message[long], -1 - dest[long])
+    copied = (messages[:, 3] & MessageFlag.IN_PLACE) == 0
+    unpack_s = np.where(copied, draft.roads.copy_s(dest, nbytes), 0.0)
+    received = draft.add(n, latency_s=unpack_s)
+    draft.after(received, message)
+    draft.in_order(received, dest, partial + waits)
+    draft.step(SEND, sends, source, nbytes=nbytes, peer=dest, message=message, **told)
+    draft.step(WAIT, received, dest, nbytes=nbytes, peer=source, message=message, **told)
+    if pipelined:  # who sends goes on when all of it has left
+        sent = draft.add(n)
+        draft.after(sent, message)
+        draft.in_order(sent, source, partial + _SENT)
+
+
+MOST_IN_ONE_CALL = 1 << 30
+"""Bytes (`avial_chunk`): of more, each rank sends its own to all."""
+
+
+def _collectives(draft: _Draft, messages: np.ndarray, partial: int) -> None:
+    """One broadcast; where several ranks send one gathering of all."""
+    if len(messages) > 1 and int(messages[:, 2].sum()) <= MOST_IN_ONE_CALL:
+        _gathering(draft, messages, partial)
+        return
+    for k in range(len(messages)):
+        _broadcast(draft, messages[k : k + 1], partial)
+
+
+def _gathering(draft: _Draft, messages: np.ndarray, partial: int) -> None:
+    ranks = draft.roads.topology.ranks
+    everyone, source = np.arange(ranks), messages[:, 0]
+    total = int(messages[:, 2].sum())
+    own = np.zeros(ranks)
+    own[source] = messages[:, 2]
+    pack_s = draft.roads.copy_s(source, messages[:, 2])
+    sends = draft.add(len(messages), latency_s=MESSAGE_STEP_S + pack_s)
+    draft.in_order(sends, source, partial + _GATHER)
+    rounds = collectives.gather_to_all(ranks, total)
+    gate = _gate(draft, everyone, partial + _GATHER)
+    received = _through_ring(draft, rounds, np.maximum(rounds.nbytes - own, 0), total - own)
+    draft.after(received, gate)
+    draft.in_order(received, everyone, partial + _GATHER)
+    told = _told(messages, partial)
+    sent = (ranks - 1) * messages[:, 2]
+    draft.step(SEND, sends, source, nbytes=sent, message=gate[0], **told)
+    combining = int(partial > 0)
+    nbytes = (total - own).astype(np.int64)
+    draft.step(WAIT, received, everyone, nbytes=nbytes, message=gate[0], combining=combining)
+
+
+def _broadcast(draft: _Draft, message: np.ndarray, partial: int) -> None:
+    """The root is over when it has sent its part; the others when they have all of it."""
+    ranks, source = draft.roads.topology.ranks, int(message[0, 0])
+    nbytes, root = int(message[0, 2]), message[:, 0]
+    others = np.delete(np.arange(ranks), source)
+    pack_s = draft.roads.copy_s(root, message[:, 2])
+    begun = draft.add(1, latency_s=MESSAGE_STEP_S + pack_s)
+    draft.in_order(begun, root, partial + _GATHER)
+    rounds = collectives.broadcast(ranks, nbytes)
+    got = np.full(ranks, float(nbytes))
+    all_got = _through_ring(draft, rounds, np.full(ranks, rounds.nbytes), got)
+    draft.after(all_got, np.full(ranks, begun[0]))
+    draft.in_order(all_got, np.arange(ranks), partial + _GATHER)
+    told = _told(message, partial)
+    sent = (ranks - 1) * nbytes
+    draft.step(SEND, all_got[root], root, nbytes=sent, message=begun[0], **told)
+    told = {key: np.broadcast_to(value, ranks - 1) for key, value in told.items()}
+    draft.step(WAIT, all_got[others], others, nbytes=nbytes, peer=source, message=begun[0], **told)
+
+
+def _gate(draft: _Draft, ranks: np.ndarray, stage: int, latency_s: float = 0.0) -> np.ndarray:
+    """What is there when all of them have come; for each of them the same activity."""
+    entries = draft.add(len(ranks))
+    draft.in_order(entries, ranks, stage)
+    gate = draft.add(1, latency_s=latency_s)
+    draft.after(np.repeat(gate, len(ranks)), entries)
+    return np.repeat(gate, len(ranks))
+
+
+def _through_ring(
+    draft: _Draft, rounds: collectives.Rounds, nbytes: np.ndarray, copied: np.ndarray
+) -> np.ndarray:
+    """For each rank what comes to it over the link from the one before it."""
+    everyone = np.arange(len(nbytes))
+    ways = draft.roads.between(np.roll(everyone, 1), everyone)
+    latency = rounds.rounds * np.array([way.latency_s for way in ways])
+    return draft.add(
+        len(nbytes),
+        amount=nbytes,
+        latency_s=latency + draft.roads.copy_s(everyone, copied),
+        cap=np.array([way.bytes_per_s for way in ways]),
+        uses=[[(resource, 1.0) for resource in way.uses] for way in ways],
+    )
+
+
+def _barrier(draft: _Draft, stage: int) -> None:
+    ranks = draft.roads.topology.ranks
+    everyone = np.arange(ranks)
+    latency_s = draft.roads.between(everyone[:1], everyone[-1:])[0].latency_s
+    gate = _gate(draft, everyone, stage, collectives.barrier(ranks).rounds * latency_s)
+    left = draft.add(ranks)
+    draft.after(left, gate)
+    draft.in_order(left, everyone, stage)
+    draft.step(BARRIER, left, everyone)
+
+
+def templates(
+    roads: Roads,
+    patterns: Sequence[Pattern],
+    costs: Sequence[ShareCost],
+    turns: Iterable[tuple[int, int, int]],
+) -> dict[tuple[int, int, int], Template]:
+    """Those of all different (pattern, pattern of the partial results, barriers)."""
+    found: dict[tuple[int, int, int], Template] = {}
+    for key in turns:
+        if key not in found:
+            pattern, partial, barriers = key
+            partials = patterns[partial] if partial >= 0 else None
+            found[key] = template(roads, patterns[pattern], costs[pattern], partials, barriers)
+    return found

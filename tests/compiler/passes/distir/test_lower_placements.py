@@ -1,0 +1,99 @@
+"""Divided functions compute what the sequential ones do: random functions, each transform alone and
+composed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from avial_lab.core.errors import AvialError, ScheduleError
+from tests.compiler.passes.distir.divided import assert_divided_is_the_same
+from tests.compiler.passes.distir.training_step import arrays_of, training_step
+from tests.tensor_functions import FunctionText, functions
+
+SETTINGS = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+@st.composite
+def strategies(draw: st.DrawFn, function: FunctionText) -> str:
+    """One to three transforms in any order, of degrees 1, 2, 3; a pipeline once."""
+    kinds = draw(
+        st.lists(st.sampled_from(("data", "horizontal", "pipeline")), min_size=1, max_size=3)
+    )
+    assume(kinds.count("pipeline") <= 1)
+    parts: list[str] = []
+    for kind in kinds:
+        degree = draw(st.integers(1, 3))
+        if kind == "pipeline":
+            rows = function.arguments["%x"][0]
+            parts.append(f"pipeline {degree} x {draw(st.integers(1, min(3, rows)))}")
+            continue
+        name = draw(st.sampled_from(sorted(function.arguments)))
+        dim = draw(st.integers(0, 1))
+        parts.append(f"{kind} {degree} {name}:{dim}")
+    return ", ".join(parts)
+
+
+def check(function: FunctionText, parallel: str, seed: int) -> None:
+    try:
+        assert_divided_is_the_same(function.text, function.given(seed), parallel)
+    except ScheduleError:
+        assume(False)  # more stages than weights
+
+
+@given(data=st.data())
+@settings(SETTINGS, max_examples=5)
+def test_random_functions(data: st.DataObject) -> None:
+    function = data.draw(functions())
+    check(function, data.draw(strategies(function)), 0)
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(SETTINGS, max_examples=150)
+def test_many_random_functions(data: st.DataObject) -> None:
+    function = data.draw(functions())
+    check(function, data.draw(strategies(function)), data.draw(st.integers(0, 100)))
+
+
+ORDERS = (
+    pytest.param("data 2, horizontal 2 w0:1, pipeline 2 x 3", marks=pytest.mark.slow),
+    pytest.param("pipeline 2 x 3 gpipe, data 2, horizontal 2 w0:1", marks=pytest.mark.slow),
+    pytest.param("horizontal 3 w0:1, pipeline 2 x 2, data 2", marks=pytest.mark.slow),
+    "data 3",
+    "pipeline 2 x 3, horizontal 2 w0:1",
+)
+
+
+@pytest.mark.parametrize("parallel", ORDERS)
+def test_a_training_step(parallel: str) -> None:
+    text = training_step(rows=7, widths=(5, 6, 4, 3))
+    assert_divided_is_the_same(text, arrays_of(7, (5, 6, 4, 3)), parallel, terms=256)
+
+
+def test_a_result_that_is_a_number_and_an_argument_that_is_a_result() -> None:
+    t = "tensor<4x2xi64>"
+    text = f"""func.func @f(%x: {t}) -> ({t}, {t}, {t}) {{
+      %zero = arith.subi %x, %x : {t}
+      return %zero, %x, %x : {t}, {t}, {t}
+    }}"""
+    x = np.arange(8).reshape(4, 2)
+    assert_divided_is_the_same(text, {"x": x}, "data 2")
+    assert_divided_is_the_same(text, {"x": x}, "data 2, horizontal 2 x:1")
+
+
+def test_more_stages_than_weights() -> None:
+    text = training_step(rows=4, widths=(3, 2))
+    with pytest.raises(AvialError, match="2 stages of a function that reads 1 weights"):
+        assert_divided_is_the_same(text, arrays_of(4, (3, 2)), "pipeline 2 x 2")
+
+
+def test_more_micro_batches_than_rows() -> None:
+    text = training_step(rows=4, widths=(3, 2, 2))
+    with pytest.raises(AvialError, match="5 micro-batches of 4 rows"):
+        assert_divided_is_the_same(text, arrays_of(4, (3, 2, 2)), "pipeline 2 x 5")

@@ -1,0 +1,233 @@
+"""Programs of loops, simulated turn by turn: by hand; `tests/kernels/test_predicted` has runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from avial_lab.core.buffers import Storage
+from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
+from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
+from avial_lab.machine.demand import Demand
+from avial_lab.machine.platform import ASSUMED, Link, Node, Platform
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.costs import CostSource
+from avial_lab.planning.phase_costs import PhaseCosts
+from avial_lab.planning.simulator.collectives import barrier, broadcast, gather_to_all
+from avial_lab.planning.simulator.loops import simulated_turns
+from avial_lab.planning.turns import Turns
+from avial_lab.trace import EventKind, Trace
+
+BYTES_PER_S, LATENCY_S, FLOPS_PER_S = 1e9, 1e-5, 1e9
+BEGIN, SEND = PHASE_STEP_S, MESSAGE_STEP_S
+BIG = 10 * EAGER_BYTES
+
+Share = tuple[int, int, int, int, float, int]
+"""Place, iterations inside, below, above, work, bytes."""
+Message = tuple[int, int, int, int]
+"""Source, dest, bytes, flags."""
+
+
+def _cluster(ranks: int, *, memory: float = 1e30) -> Topology:
+    """A node of one core for each rank, on one switch; nothing is said of what copies cost."""
+    names = [f"n{k}" for k in range(ranks)]
+    nodes = tuple(Node(name, 1, 2 * FLOPS_PER_S, memory, memory, 0) for name in names)
+    links = tuple(Link(f"l{k}", BYTES_PER_S, LATENCY_S / 2) for k in range(ranks))
+    uplinks = {name: (("switch", f"l{k}"),) for k, name in enumerate(names)}
+    inside = dict.fromkeys(names, "l0")
+    platform = Platform(nodes, links, "a test", ASSUMED, inside, uplinks)
+    devices = Topology.local(ranks).devices
+    placed = tuple(replace(each, node=n) for each, n in zip(devices, names, strict=True))
+    return Topology(ranks, placed, platform)
+
+
+def _pattern(
+    shares: Sequence[Share], messages: Sequence[Message] = (), flags: int = 0, phase: int = 0
+) -> list[int]:
+    words = [phase, flags, len(shares), len(messages)]
+    for place, inner, low, high, work, nbytes in shares:
+        bits = int(np.array([work]).view(np.int64)[0])
+        words += [place, 1, inner, low, high, bits, nbytes, nbytes]
+    for source, dest, nbytes, how in messages:
+        words += [source, dest, nbytes, how, 0, 1, 0, 1]
+    return words
+
+
+def _turns(ranks: int, turns: Sequence[Sequence[int]], *patterns: list[int]) -> Turns:
+    phases = tuple(f"S{k}" for k in range(3))
+    words = np.array([word for pattern in patterns for word in pattern], np.int64)
+    return Turns(ranks, phases, (Storage("A", (8, 8), 8, ("A",)),), np.array(turns), words)
+
+
+def _seconds(seconds: float, turns: int = 1) -> PhaseCosts:
+    """Of all shares of a turn together."""
+    return PhaseCosts({"S0": Demand(round(seconds * turns * FLOPS_PER_S), 1)})
+
+
+def _of(trace: Trace, kind: EventKind, rank: int) -> list[tuple[object, object]]:
+    events = (e for e in trace.events if e.kind is kind and e.rank == rank)
+    return [(pytest.approx(e.start_s), pytest.approx(e.end_s)) for e in events]
+
+
+def test_ranks_divide_a_phase_by_its_work() -> None:
+    shares = [(0, -1, 3, 0, 3.0, 24), (1, -1, 1, 0, 1.0, 8)]
+    trace = simulated_turns(
+        _turns(2, [[0, 0, -1, 0]], _pattern(shares)), _seconds(4.0), _cluster(2)
+    )
+    assert _of(trace, EventKind.TASK, 0) == [(BEGIN, BEGIN + 3)]
+    assert _of(trace, EventKind.TASK, 1) == [(BEGIN, BEGIN + 1)]
+    assert trace.turns == (("S0", 1),)
+    assert trace.simulated
+
+
+def test_turns_shrink_as_what_they_touch() -> None:
+    """Two turns, of 300 and of 100 bytes."""
+    first, second = ([(0, -1, 1, 0, 1.0, nbytes)] for nbytes in (300, 100))
+    turns = _turns(1, [[0, 0, -1, 0], [0, 1, -1, 0]], _pattern(first), _pattern(second))
+    trace = simulated_turns(turns, _seconds(4.0), _cluster(1))
+    assert [e.duration_s for e in trace.events] == pytest.approx([3, 1])
+
+
+def test_everybody_does_all_of_what_is_everywhere() -> None:
+    shares = [(r, -1, 1, 0, 1.0, 8) for r in range(2)]
+    turns = _turns(2, [[0, 0, -1, 0]], _pattern(shares, flags=PhaseKind.EVERYWHERE))
+    trace = simulated_turns(turns, _seconds(4.0), _cluster(2))
+    assert [e.duration_s for e in trace.events] == pytest.approx([4, 4])
+
+
+def test_the_inner_part_hides_a_message() -> None:
+    """Rank 1 waits for A of rank 0; half of its part does not."""
+    shares = [(0, -1, 4, 0, 4.0, 32), (1, 2, 1, 1, 4.0, 32)]
+    pattern = _pattern(shares, [(0, 1, 1000, 0)])
+    trace = simulated_turns(_turns(2, [[0, 0, -1, 0]], pattern), _seconds(8.0), _cluster(2))
+    assert _of(trace, EventKind.SEND, 0) == [(0, BEGIN + SEND)]
+    inner, low, high = _of(trace, EventKind.TASK, 1)
+    assert inner == (BEGIN, BEGIN + 2)
+    (wait,) = _of(trace, EventKind.WAIT, 1)
+    assert wait == (BEGIN + 2, BEGIN + 2)  # it is there long since
+    assert (low, high) == ((BEGIN + 2, BEGIN + 3), (BEGIN + 3, BEGIN + 4))
+
+
+def test_a_message_takes_its_latency_and_its_bytes() -> None:
+    pattern = _pattern([(1, -1, 1, 0, 1.0, 8)], [(0, 1, 1000, 0)])
+    trace = simulated_turns(_turns(2, [[0, 0, -1, 0]], pattern), _seconds(1.0), _cluster(2))
+    arrives = BEGIN + SEND + LATENCY_S + 1000 / BYTES_PER_S
+    assert _of(trace, EventKind.WAIT, 1) == [(BEGIN, arrives)]
+    assert _of(trace, EventKind.TASK, 1) == [(arrives, arrives + 1)]
+    assert trace.bytes_sent == 1000
+    assert trace.moves[0].nbytes == 1000
+
+
+@pytest.mark.parametrize("nbytes", [EAGER_BYTES, BIG])
+def test_a_long_message_waits_until_its_receiver_has_begun(nbytes: int) -> None:
+    """Rank 1 computes for a second before it comes to the phase that rank 0 sends in."""
+    busy = _pattern([(1, -1, 1, 0, 1.0, 8)])
+    gets = _pattern([(1, -1, 1, 0, 1.0, 8)], [(0, 1, nbytes, 0)])
+    turns = _turns(2, [[0, 0, -1, 0], [0, 1, -1, 0]], busy, gets)
+    trace = simulated_turns(turns, _seconds(1.0, 2), _cluster(2))
+    (wait,) = _of(trace, EventKind.WAIT, 1)
+    first = BEGIN + 1
+    way = LATENCY_S + nbytes / BYTES_PER_S
+    assert wait[1] == (first + way if nbytes == BIG else first + BEGIN)
+
+
+def test_two_ranks_on_one_core_take_turns() -> None:
+    node = Node("n", 1, 2 * FLOPS_PER_S, 1e30, 1e30, 0)
+    link = Link("l", BYTES_PER_S, LATENCY_S)
+    platform = Platform((node,), (link,), "a test", ASSUMED, {"n": "l"})
+    devices = tuple(replace(each, node="n") for each in Topology.local(2).devices)
+    shares = [(r, -1, 1, 0, 1.0, 8) for r in range(2)]
+    turns = _turns(2, [[0, 0, -1, 0]], _pattern(shares))
+    trace = simulated_turns(turns, _seconds(2.0), Topology(2, devices, platform))
+    assert [e.duration_s for e in trace.events] == pytest.approx([2, 2])
+
+
+def test_partial_results_come_after_the_parts() -> None:
+    shares = [(r, -1, 1, 0, 1.0, 8) for r in range(2)]
+    partial = _pattern([], [(0, 1, 8, 0), (1, 0, 8, 0)], PatternFlag.PARTIAL)
+    trace = simulated_turns(
+        _turns(2, [[0, 0, 1, 0]], _pattern(shares), partial), _seconds(2.0), _cluster(2)
+    )
+    for rank in range(2):
+        events = sorted((e for e in trace.events if e.rank == rank), key=lambda e: e.end_s)
+        assert [e.kind for e in events] == [EventKind.TASK, EventKind.SEND, EventKind.WAIT]
+        assert "partial A" in events[1].name
+    assert trace.makespan_s == pytest.approx(1 + SEND + LATENCY_S + 8 / BYTES_PER_S)
+
+
+def test_a_broadcast_is_one_call_of_all() -> None:
+    n, nbytes = 8, 1 << 10
+    pattern = _pattern([(3, -1, 1, 0, 1.0, 8)], [(0, -1, nbytes, MessageFlag.COLLECTIVE)])
+    turns = _turns(n, [[0, 0, -1, 0]], pattern)
+    assert turns.sent == (n - 1, (n - 1) * nbytes)
+    trace = simulated_turns(turns, _seconds(1.0), _cluster(n))
+    assert trace.bytes_sent == (n - 1) * nbytes
+    rounds = broadcast(n, nbytes)
+    (wait,) = _of(trace, EventKind.WAIT, 3)
+    way = rounds.rounds * LATENCY_S + rounds.nbytes / BYTES_PER_S
+    assert wait == (BEGIN, BEGIN + SEND + way)
+    assert len({e.message for e in trace.events if e.message is not None}) == 1
+
+
+def test_what_all_send_to_all_is_one_gathering() -> None:
+    n, nbytes = 4, 1 << 20
+    pattern = _pattern(
+        [(r, -1, 1, 0, 1.0, 8) for r in range(n)],
+        [(r, -1, nbytes, MessageFlag.COLLECTIVE) for r in range(n)],
+    )
+    trace = simulated_turns(_turns(n, [[0, 0, -1, 0]], pattern), _seconds(0.0), _cluster(n))
+    assert gather_to_all(n, n * nbytes).algorithm == "ring"
+    # Three rounds, and three messages through each link one after the other.
+    way = (n - 1) * (LATENCY_S + nbytes / BYTES_PER_S)
+    assert trace.makespan_s == pytest.approx(BEGIN + SEND + way, rel=1e-6)
+    assert sum(move.nbytes for move in trace.moves) == n * (n - 1) * nbytes == trace.bytes_sent
+
+
+def test_nobody_leaves_a_barrier_before_the_last_has_come() -> None:
+    pattern = _pattern([(1, -1, 1, 0, 1.0, 8)])
+    trace = simulated_turns(_turns(4, [[0, 0, -1, 1]], pattern), _seconds(1.0), _cluster(4))
+    ends = [e.end_s for e in trace.events if e.kind is EventKind.BARRIER]
+    assert ends == pytest.approx([BEGIN + 1 + barrier(4).rounds * LATENCY_S] * 4)
+
+
+def test_very_many_messages_are_looked_at_together() -> None:
+    """Their bytes, and how long they take through each rank's link, are those of all of them."""
+    n, nbytes = 80, 1 << 16
+    pairs = [(s, d, nbytes, 0) for d in range(n) for s in range(n) if s != d]
+    pattern = _pattern([(r, -1, 1, 0, 1.0, 8) for r in range(n)], pairs)
+    turns = _turns(n, [[0, 0, -1, 0]], pattern)
+    trace = simulated_turns(turns, _seconds(0.0), _cluster(n))
+    assert turns.sent == (n * (n - 1), trace.bytes_sent)
+    sending = BEGIN + (n - 1) * SEND
+    least = sending + LATENCY_S + (n - 1) * nbytes / BYTES_PER_S
+    assert trace.makespan_s == pytest.approx(least)
+
+
+def test_a_trace_keeps_sums_of_what_it_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("avial_lab.planning.simulator.loops.MOST_EVENTS", 3)
+    turns = _turns(1, [[0, 0, -1, 0]] * 10, _pattern([(0, -1, 1, 0, 1.0, 8)]))
+    trace = simulated_turns(turns, _seconds(1.0, 10), _cluster(1))
+    assert len(trace.events) == 3
+    assert trace.dropped == (7,)
+    assert trace.totals[0].events == 10
+    assert trace.makespan_s == pytest.approx(10 + 9 * BEGIN)
+
+
+def test_a_profile_is_divided_as_the_model_has_it() -> None:
+    first, second = ([(0, -1, 1, 0, 1.0, nbytes)] for nbytes in (300, 100))
+    turns = _turns(1, [[0, 0, -1, 0], [0, 1, -1, 0]], _pattern(first), _pattern(second))
+    costs = replace(_seconds(4.0), profile={("S0", "cpu0"): 8.0})
+    trace = simulated_turns(turns, costs, _cluster(1))
+    assert [e.duration_s for e in trace.events] == pytest.approx([6, 2])
+    assert costs.source("S0") is CostSource.PROFILE
+    assert _seconds(1.0).source("S0") is CostSource.ROOFLINE
+    assert PhaseCosts().source("S0") is CostSource.GUESSED
+
+
+def test_what_is_unknown_goes_through_memory() -> None:
+    turns = _turns(1, [[0, 0, -1, 0]], _pattern([(0, -1, 1, 0, 1.0, 2000)]))
+    trace = simulated_turns(turns, PhaseCosts(), _cluster(1, memory=1000.0))
+    assert trace.makespan_s == pytest.approx(2)
