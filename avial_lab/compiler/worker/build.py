@@ -93,7 +93,7 @@ class Stopwatch:
 
 def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     return (
-        replace(span, text=source.text) if span is not None and span.cell == source.cell else span
+        replace(span, text=source.shown) if span is not None and span.cell == source.cell else span
     )
 
 
