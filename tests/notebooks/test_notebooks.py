@@ -61,6 +61,13 @@ SENSIBLE = {
         "2 ranks, 50 messages",
         "✓ S1 is divided over the ranks",
     ),
+    "10_python": (
+        "the same bits as Python: True",
+        "and in the arrays: True",
+        "index is out of bounds, size 8",
+        "total += a[k]",
+        "✓ S1 is divided over the ranks",
+    ),
 }
 """What a notebook has to say."""
 
