@@ -25,10 +25,12 @@ from avial_lab.cli.commands.jupyter import (
 from avial_lab.cli.commands.lower import lower_command
 from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
+from avial_lab.cli.commands.search import search_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.planning.policies import Policy
+from avial_lab.planning.strategy_search import COSTS
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -146,6 +148,21 @@ def argument_parser() -> argparse.ArgumentParser:
         help="compare the simulator with stored answers; exit code 1 beyond the tolerances",
     )
     plan.set_defaults(command=plan_command, size="LARGE")  # it need not be run
+
+    search = commands.add_parser("search", help="find degrees of parallelism for a model")
+    search.add_argument("model", metavar="MODEL", help="mlp:LAYERSxWIDTH, mlp:8x512 for example")
+    for flag, what in (("--batch", "rows of a batch"), ("--devices", "how many devices")):
+        search.add_argument(
+            flag, required=True, metavar="N", help=f"{what}; several numbers apart by commas"
+        )
+    search.add_argument(
+        "--costs", default=COSTS[0], choices=COSTS, help="distir: as microsoft/dist-ir simulates it"
+    )
+    search.add_argument(
+        "--memory", type=float, metavar="GB", help="what a device has; more is infeasible"
+    )
+    search.add_argument("--json", action="store_true", help="print every configuration as JSON")
+    search.set_defaults(command=search_command)
 
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
     topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")

@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -42,6 +43,8 @@ from avial_lab.notebook.clusters import (
 )
 from avial_lab.notebook.display import PARTS, Note, View, kernel_table, program_table
 from avial_lab.notebook.live import compiling, watched
+from avial_lab.notebook.python_cells import arguments as python_arguments
+from avial_lab.notebook.python_cells import define, is_python
 from avial_lab.notebook.stepper import Stepping
 from avial_lab.planning.planned import best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
@@ -125,7 +128,8 @@ class AvialMagics(Magics):
         """Compile the program in the cell, show how it is split and scheduled, and run it.
 
         The program's buffers are the NumPy arrays of the same name. A cell without avial's
-        operations is a plain function of MLIR; its arguments are variables in the same way.
+        operations is a plain function of MLIR; its arguments are variables in the same way. A cell
+        that begins with `def` or a decorator is a function in Python.
 
         A value that begins with a dash is written `--opt=-value`; one with blanks in quotes:
         `--expect-error="no device"`.
@@ -180,6 +184,8 @@ class AvialMagics(Magics):
         number, magic_line = _running(self._shell)
         name = options.name or options.out or f"cell{number}"
         topology = self.cluster.topology if self.cluster and options.ranks is None else None
+        if is_python(cell):
+            return self._compile_python(options, "#\n" * magic_line + cell, f"In [{number}]")
         with compiling(name, self._shell, quiet=options.quiet) as progress:
             program = avial_lab.compile(
                 "\n" * magic_line + cell,  # so that lines are numbered as in the editor
@@ -192,6 +198,13 @@ class AvialMagics(Magics):
                 progress=progress,
                 **given(options),
             )
+        program = self._known(program, options)
+        if options.run or options.check:
+            self._go(program, options)
+        return program
+
+    def _known(self, program: Program, options: argparse.Namespace) -> Program:
+        """Tuned where that is asked for, and among the session's programs."""
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe
             program = program.tune(options.tune, threads=threads, oversubscribe=more)
@@ -199,8 +212,24 @@ class AvialMagics(Magics):
         self.programs[program.name] = program
         if options.out:
             self._shell.user_ns[_identifier(options.out)] = program
+        return program
+
+    def _compile_python(self, options: argparse.Namespace, cell: str, place: str) -> Program:
+        """The cell's function, compiled for the variables of its parameters' names."""
+        chosen = given(options)
+        if self.cluster and options.ranks is None:
+            chosen["ranks"] = self.cluster.topology.ranks
+        function = define(cell, self._shell, chosen, name=place)
+        names = self._shell.user_ns
+        program = function.compile(
+            **python_arguments(function, names, self._scalars(options.define))
+        )
+        program = self._known(
+            replace(program, name=options.name or options.out or program.name), options
+        )
         if options.run or options.check:
-            self._go(program, options)
+            with function.errors(program):
+                self._go(program, options)
         return program
 
     def _go(self, program: Program, options: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.connection import default_cluster
 from avial_lab.ptensor.namespace import Namespace
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from avial_lab.runtime.launch.cluster import Cluster
 
 __all__ = ["Array", "Namespace", "on"]
+
+_PUBLIC = ("__array_namespace_info__", "__array_api_version__")
 
 
 def on(cluster: Cluster | OneProcess | None = None) -> Namespace:
@@ -41,6 +43,6 @@ def _default() -> Namespace:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    if name.startswith("_") and name not in _PUBLIC:
         raise AttributeError(name)
     return getattr(_default(), name)

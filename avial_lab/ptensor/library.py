@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.arrays import Array
 from avial_lab.runtime.launch.residence import Wanted, blocks, everywhere, on_one, rows
 from avial_lab.runtime.rank import shards
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.algebra import Linalg
+from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.elements import DTYPES, element_of
-from avial_lab.ptensor.fft import Fft
+from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
-from avial_lab.ptensor.linalg import Linalg
-from avial_lab.ptensor.random import Random
+from avial_lab.ptensor.random_numbers import Random
 from avial_lab.ptensor.recording import Memory, Value
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _BINARY: dict[str, str] = {
 }  # fmt: skip
 """Our name -> the ufunc of NumPy that has its meaning and says its types."""
 
+DEVICE = "default"
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
 """Elementwise functions that NumPy computes on each rank's part."""
 
@@ -60,6 +61,32 @@ _OF_BOTH_PARTS = {"isnan": "logical_or", "isinf": "logical_or", "isfinite": "log
 """What is asked of complex numbers by their parts, and how the answers are joined."""
 
 
+class NamespaceInfo:
+    """What `__array_namespace_info__()` is asked for."""
+
+    def capabilities(self) -> dict[str, Any]:
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 31}
+
+    def default_device(self) -> str:
+        return DEVICE
+
+    def devices(self) -> list[str]:
+        return [DEVICE]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        _only_default(device)
+        kinds = {"real floating": "float64", "complex floating": "complex128"}
+        kinds |= {"integral": "int64", "indexing": "int64"}
+        return {name: np.dtype(kind) for name, kind in kinds.items()}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
+        _only_default(device)
+        standard = {name: np.dtype(name) for name in DTYPES if name != "float16"}
+        if kind is None:
+            return standard
+        return {name: dtype for name, dtype in standard.items() if np.isdtype(dtype, kind)}
+
+
 class Namespace(Library):
     """`xp`: the array API on the engines of one cluster.
 
@@ -68,6 +95,7 @@ class Namespace(Library):
     """
 
     pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
+    __array_api_version__ = "2024.12"
 
     def __init__(self, cluster: Cluster | OneProcess) -> None:
         self._set_up(Connection(cluster))
@@ -107,8 +135,11 @@ class Namespace(Library):
 
     # -- creation ----------------------------------------------------------------------------------
 
-    def asarray(self, obj: Any, /, *, dtype: Any = None, copy: bool | None = None) -> Array:
+    def asarray(
+        self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    ) -> Array:
         """The array with its elements on the ranks; one that is there already is itself."""
+        _only_default(device)
         if isinstance(obj, Array):
             made = obj if dtype is None else self.astype(obj, dtype, copy=False)
             return self._of(made.value()) if copy and made is obj else made
@@ -122,36 +153,54 @@ class Namespace(Library):
 
     array = asarray
 
-    def full(self, shape: Any, fill_value: Any, *, dtype: Any = None) -> Array:
+    def full(self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         kind = np.dtype(dtype) if dtype is not None else np.asarray(fill_value).dtype
         return self._filled(_shape(shape), fill_value, kind)
 
-    def zeros(self, shape: Any, *, dtype: Any = None) -> Array:
+    def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         return self._filled(_shape(shape), 0, np.dtype(dtype or np.float64))
 
-    def ones(self, shape: Any, *, dtype: Any = None) -> Array:
+    def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         return self._filled(_shape(shape), 1, np.dtype(dtype or np.float64))
 
-    def empty(self, shape: Any, *, dtype: Any = None) -> Array:
+    def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
         """Zeros: what is undefined could differ from rank to rank."""
+        _only_default(device)
         return self.zeros(shape, dtype=dtype)
 
-    def full_like(self, x: Array, /, fill_value: Any, *, dtype: Any = None) -> Array:
+    def full_like(
+        self, x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None
+    ) -> Array:
+        _only_default(device)
         return self._filled(x.shape, fill_value, np.dtype(dtype or x.dtype))
 
-    def zeros_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+    def zeros_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         return self.full_like(x, 0, dtype=dtype)
 
-    def ones_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+    def ones_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         return self.full_like(x, 1, dtype=dtype)
 
-    def empty_like(self, x: Array, /, *, dtype: Any = None) -> Array:
+    def empty_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+        _only_default(device)
         return self.zeros_like(x, dtype=dtype)
 
     def arange(
-        self, start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
+        self,
+        start: float,
+        /,
+        stop: float | None = None,
+        step: float = 1,
+        *,
+        dtype: Any = None,
+        device: Any = None,
     ) -> Array:
         """`start + k * step`, as NumPy computes it."""
+        _only_default(device)
         first, end = (0, start) if stop is None else (start, stop)
         kind = (
             np.dtype(dtype)
@@ -172,10 +221,11 @@ class Namespace(Library):
         return self._of(self._arithmetic("add", self._arithmetic("multiply", place, delta), origin))
 
     def linspace(
-        self, start: float, stop: float, /, num: int = 50, *, dtype: Any = None,
+        self, start: float, stop: float, /, num: int = 50, *, dtype: Any = None, device: Any = None,
         endpoint: bool = True,
     ) -> Array:  # fmt: skip
         """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
+        _only_default(device)
         parts = num - 1 if endpoint else num
         kind = np.dtype(dtype or np.result_type(float, np.asarray(start), np.asarray(stop)))
         step = (stop - start) / parts if parts > 0 else math.nan
@@ -190,8 +240,16 @@ class Namespace(Library):
         return self.astype(points, kind, copy=False)
 
     def eye(
-        self, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None
+        self,
+        n_rows: int,
+        n_cols: int | None = None,
+        /,
+        *,
+        k: int = 0,
+        dtype: Any = None,
+        device: Any = None,
     ) -> Array:
+        _only_default(device)
         shape = (n_rows, n_rows if n_cols is None else n_cols)
         moved = self._arithmetic("add", self._index(shape, 0), k)
         same = self.connection.record().operation(
@@ -207,7 +265,8 @@ class Namespace(Library):
 
     # -- types -------------------------------------------------------------------------------------
 
-    def astype(self, x: Array, dtype: Any, /, *, copy: bool = True) -> Array:
+    def astype(self, x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+        _only_default(device)
         kind = np.dtype(dtype)
         element_of(kind)
         if kind == x.dtype:
@@ -370,7 +429,7 @@ class Namespace(Library):
     def transpose(self, x: Array, /, axes: Sequence[int] | None = None) -> Array:
         return x.T if axes is None else self.permute_dims(x, axes)
 
-    def expand_dims(self, x: Array, /, *, axis: int = 0) -> Array:
+    def expand_dims(self, x: Array, /, axis: int = 0) -> Array:
         if not -x.ndim - 1 <= axis <= x.ndim:
             raise IndexError(f"axis {axis} is out of bounds for array of dimension {x.ndim + 1}")
         at = axis % (x.ndim + 1)
@@ -453,7 +512,19 @@ class Namespace(Library):
         (at,) = _axes(axis, x.ndim)
         return tuple(x[(slice(None),) * at + (k,)] for k in range(x.shape[at]))
 
+    def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+        """A copy: what another library has is in one place."""
+        _only_default(device)
+        if isinstance(x, Array):
+            return self.asarray(x, copy=copy)
+        if copy is False:
+            raise BufferError("what is elsewhere has to be copied to the ranks")
+        return self.asarray(np.from_dlpack(x))
+
     # -- what other code asks ----------------------------------------------------------------------
+
+    def __array_namespace_info__(self) -> NamespaceInfo:
+        return NamespaceInfo()
 
     def ufunc_of(self, name: str) -> Callable[..., Array] | None:
         """Ours of NumPy's ufunc."""
@@ -619,10 +690,15 @@ class Namespace(Library):
         return _named(function, name, ufunc)
 
     def _library_function(self, name: str) -> Callable[..., Array]:
-        def function(*operands: Any) -> Array:
-            return self.elementwise(name, *operands)
+        ufunc: np.ufunc = getattr(np, name)
 
-        return _named(function, name, getattr(np, name))
+        def of_one(x: Any, /) -> Array:
+            return self.elementwise(name, x)
+
+        def of_two(x1: Any, x2: Any, /) -> Array:
+            return self.elementwise(name, x1, x2)
+
+        return _named(of_one if ufunc.nin == 1 else of_two, name, ufunc)
 
     def _simple_power(self, x: Any, exponent: Any) -> Array | None:
         """What NumPy computes without pow: squares, roots; whole powers of integers."""
@@ -736,6 +812,11 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(found))
+
+
+def _only_default(device: Any) -> None:
+    if device not in (None, DEVICE):
+        raise ValueError(f"the only device is '{DEVICE}', not {device!r}")
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from avial_lab.compiler.frontends.python.kinds import (
     promoted,
 )
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
-from avial_lab.compiler.frontends.python.liveness import carried, live_before
+from avial_lab.compiler.frontends.python.liveness import carried, is_bound, live_before
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.values import (
     Array,
@@ -40,6 +40,7 @@ from avial_lab.compiler.frontends.python.values import (
     Lazy,
     Method,
     Number,
+    Operand,
     Value,
     memref,
     whole,
@@ -139,9 +140,13 @@ def translate(
     arguments: Mapping[str, Argument],
     *,
     overlapping: frozenset[str] = frozenset(),
+    cell: str | None = None,
 ) -> Translated:
-    """Raises ParseError or VerifyError at the place in the Python source."""
-    source = source_of(function)
+    """`cell`: what its file is called, where that is a notebook's cell.
+
+    Raises ParseError or VerifyError at the place in the Python source.
+    """
+    source = source_of(function, cell)
     kinds: Kinds = {}
     jumps = Jumps()
     bodies: dict[int, list[ast.stmt]] = {}
@@ -181,7 +186,7 @@ class Translation:
     bodies: dict[int, list[ast.stmt]]
 
     def __post_init__(self) -> None:
-        self.e = Emitter(self.source.file)
+        self.e = Emitter(self.source.place)
         self.a = Arithmetic(self.e, self.refused)
         self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
         self.frame = Frame(self.source, self.function)
@@ -208,23 +213,25 @@ class Translation:
             for n, line in zip(freed, self.e.entry, strict=True)
         }
         lines += [
-            f"  memref.dealloc {name} : {types[name]}"
+            f"  memref.dealloc {name} : {types[name]}{self.e.place}"
             for name in freed
             if name not in self.result_arrays
         ]
         lines = [self._as_results(line) for line in lines]
         given = ", ".join([*self.head, *self.results])
+        self.e.node = self.source.tree
+        place = self.e.place
         name = self.source.name if self.source.name.isascii() else "program"
         text = "\n".join(
             [
                 f"func.func @{name}({given}) attributes {{avial.contracted = false}} {{",
                 *[line for line in lines if line],
-                "  return",
-                "}",
+                f"  return{place}",
+                f"}}{place}",
                 "",
             ]
         )
-        return Translated(text, told, self.captured, self.source.file)
+        return Translated(text, told, self.captured, self.source.place)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -275,7 +282,7 @@ class Translation:
                     return Fixed(value.known)
                 name = self._new_result()
                 cell = whole(f"%{name}", Kind(value.kind.dtype), ())
-                self.results.append(f"%{name}: {cell.type}")
+                self.results.append(f"%{name}: {cell.type}{self.e.place}")
                 self.arrays.store(value, cell, [])
                 return ResultNumber(name, value.kind)
             case Array():
@@ -304,7 +311,7 @@ class Translation:
         sizes = tuple(extent or 0 for extent in shape)
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
-            self.results.append(f"%{name}: {value.type}")
+            self.results.append(f"%{name}: {value.type}{self.e.place}")
             self.result_arrays[value.memory] = f"%{name}"
             return ResultArray(name, value.kind.dtype, sizes)
         if value.own:
@@ -462,7 +469,7 @@ class Translation:
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         found = self.expression(value)
         if len(targets) > 1 and isinstance(found, Lazy):
-            found = self.arrays.materialised(found)
+            found = self._kept(found)
         for target in targets:
             self._bind(target, found)
 
@@ -497,9 +504,7 @@ class Translation:
                 f"{count} values are wanted, and there are {len(found)}", "", ValueError, node=node
             )
         # All are evaluated before any is bound: a, b = b, a.
-        return [
-            self.arrays.materialised(each) if isinstance(each, Lazy) else each for each in found
-        ]
+        return [self._kept(each) if isinstance(each, Lazy) else each for each in found]
 
     def bind_name(self, name: str, value: Value) -> None:
         if isinstance(value, Fixed) and isinstance(value.value, Held):
@@ -507,11 +512,10 @@ class Translation:
         if isinstance(value, Method):
             raise self.refused("a method is called where it is named", "")
         if isinstance(value, Lazy):
-            value = (
-                self._into_cell(name, value)
-                if isinstance(self.frame.names.get(name), Cell)
-                else self.arrays.materialised(value)
-            )
+            value = self._kept(value)
+        if isinstance(value, Lazy):
+            self.frame.names[name] = value
+            return
         cell = self.frame.names.get(name)
         if not isinstance(cell, Cell):
             if isinstance(value, Number) and value.linear is None and value.known is not None:
@@ -533,8 +537,11 @@ class Translation:
             )
         self._store_cell(cell, value)
 
-    def _into_cell(self, name: str, value: Lazy) -> Array:
-        return self.arrays.materialised(value)
+    def _kept(self, value: Lazy) -> Array | Lazy:
+        """In memory, so that it stays what it is now."""
+        if value.mask is None:
+            return self.arrays.materialised(value)
+        return self.arrays.frozen(value)
 
     def _into_array(self, cell: Cell, name: str, value: Value) -> None:
         """A name of an array that a loop binds again: its elements change."""
@@ -574,7 +581,13 @@ class Translation:
                 self.bind_name(name, after)
             case ast.Subscript(base, index):
                 array = self._array(self.expression(base), base)
-                part = self.subscripted(array, self.indices(index, array))
+                places = self.indices(index, array)
+                if _is_picked(places):
+                    old = self._picked(array, places, index)
+                    new = self.operand(self.binary(op, old, self.expression(value)))
+                    self._put(array, places, new)
+                    return
+                part = self.subscripted(array, places)
                 if not part.shape:
                     given = self.expression(value)
                     old = self.arrays.load(part, [])
@@ -600,9 +613,11 @@ class Translation:
         base = self.expression(target.value)
         array = self._array(base, target.value)
         with self.e.at(target):
-            part = self._target(array, target)
-            if isinstance(part, Lazy):
+            places = self.indices(target.slice, array)
+            if _is_picked(places):
+                self._put(array, places, self.operand(value))
                 return
+            part = self.subscripted(array, places)
             if isinstance(value, Fixed) and isinstance(value.value, Held):
                 value = self.loaded(value.value)
             if not isinstance(value, Number | Array | Lazy):
@@ -612,8 +627,20 @@ class Translation:
             else:
                 self.arrays.assign(part, value)
 
-    def _target(self, array: Array, target: ast.Subscript) -> Array | Lazy:
-        return self.subscripted(array, self.indices(target.slice, array))
+    def _put(self, array: Array, places: Sequence[Any], value: Operand) -> None:
+        """Assignment under a mask, or to places that arrays name."""
+        if _is_mask(places[0]):
+            self.arrays.assign_masked(array, places[0], value)
+        else:
+            self.arrays.scatter(array, places, value)
+
+    def _picked(self, array: Array, places: Sequence[Any], node: ast.expr) -> Lazy:
+        """The elements under a mask, or at places that arrays name."""
+        if _is_mask(places[0]):
+            if len(places) > 1:
+                raise self.refused("a mask is the only subscript here", "write it as a loop")
+            return self.arrays.masked(array, places[0], ast.dump(node))
+        return self.arrays.gathered(array, places)
 
     def _store_number(self, value: Number, part: Array, node: ast.AST) -> None:
         if value.kind.is_complex and not part.kind.is_complex:
@@ -708,6 +735,8 @@ class Translation:
             before = self.frame.names.get(name)
             if isinstance(before, Cell):
                 continue
+            if isinstance(before, Array) and not is_bound(node, name):
+                continue  # a += b changes its elements
             if isinstance(before, Fixed) and isinstance(before.value, Held):
                 before = self.loaded(before.value)
             key = (*self.frame.path, id(node), name)
@@ -956,7 +985,7 @@ class Translation:
         name = f"global{len(self.captured)}"
         self.captured[name] = array
         kind = Kind(array.dtype)
-        self.head.append(f"%{name}: {memref(array.shape, kind)}")
+        self.head.append(f"%{name}: {memref(array.shape, kind)}{self.e.place}")
         return whole(f"%{name}", kind, array.shape)
 
     def loaded(self, held: Held) -> Number:
@@ -1208,8 +1237,13 @@ class Translation:
             return base[known]
         if isinstance(base, Lazy):
             base = self.arrays.materialised(base)
+        if isinstance(base, Fixed) and base.value is np.mgrid:
+            return self.calls.grid(index)
         array = self._array(base, value)
-        return self.item_at(array, self.indices(index, array))
+        places = self.indices(index, array)
+        if _is_picked(places):
+            return self._picked(array, places, index)
+        return self.item_at(array, places)
 
     def _known_slice(self, node: ast.expr) -> slice:
         assert isinstance(node, ast.Slice)
@@ -1230,10 +1264,6 @@ class Translation:
         return self.arrays.load(part, [])
 
     def subscripted(self, array: Array, index: Sequence[Any]) -> Array:
-        if any(isinstance(each, Array | Lazy) for each in index):
-            raise self.refused(
-                "an array is no subscript yet", "write it as a loop over its elements"
-            )
         return self.arrays.view(array, index)
 
     def indices(self, node: ast.expr, array: Array) -> list[Any]:
@@ -1286,7 +1316,7 @@ class Translation:
         source = self._source_of(function)
         outer = self.frame
         self.frame = Frame(source, function, dict(given), (*outer.path, id(node)))
-        file, self.e.file = self.e.file, source.file
+        file, self.e.file = self.e.file, source.place
         try:
             with self.e.at(source.tree):
                 result = self.block_with_result(self._body_of(source))
@@ -1349,6 +1379,15 @@ class _ReturnCells:
         if not found:
             return None
         return found if self.is_tuple else found[0]
+
+
+def _is_picked(places: Sequence[Any]) -> bool:
+    """Whether arrays are among the subscripts."""
+    return any(isinstance(each, Array | Lazy) for each in places)
+
+
+def _is_mask(place: object) -> bool:
+    return isinstance(place, Array | Lazy) and place.kind.is_bool
 
 
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -25,7 +25,9 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import (
     is_launched_from_host,
     why_no_kernel,
 )
+from avial_lab.compiler.codegen.loops.kernel_nests import distribute, draw_out
 from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
     KERNEL,
     LAUNCH,
     LAUNCHER,
@@ -35,16 +37,26 @@ from avial_lab.compiler.ir.attributes import (
     SHARED,
 )
 from avial_lab.compiler.ir.captures import Captured, remap
-from avial_lab.compiler.ir.effects import symbols_in, text_attribute
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, symbols_in, text_attribute
+from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.nesting import body_of
-from avial_lab.compiler.ir.operations import constant_of, functions_in, operations_in
-from avial_lab.compiler.ir.remarks import add_remark, listed
+from avial_lab.compiler.ir.operations import (
+    LOOPS,
+    constant_of,
+    functions_in,
+    itemsize_of,
+    operations_in,
+)
+from avial_lab.compiler.ir.remarks import UNNAMED, add_remark, listed
 from avial_lab.machine.devices.cuda import MOST_BLOCKS
 
 NAME = "form-kernels"
 
-BLOCKS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 2, 2)}
+MOST_BYTES = 16
+"""That a thread loads of one array at a time: fewer leave memory idle, and more take registers."""
+
+THREADS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 2, 2)}
 """Threads in x, y and z by the number of axes: 256, rows of which are whole lines of memory. (One
 with no axis is a single thread.)
 """
@@ -56,17 +68,19 @@ class FormKernels:
 
     before:  func.func private @S1(%A, %low, %high, …) {
                affine.for %i = max(1, %low) to min(99, %high) { affine.for %j = 1 to 99 {…} } }
-    after:   func.func private @S1_kernel(%A, %low, %high, %i0, %j0, %block…, %thread…)
+    after:   func.func private @S1_kernel.element(%A, %low, %high, %i, %j) {…}
+             func.func private @S1_kernel(%A, %low, %high, %i0, %j0, %block…, %thread…)
                  {avial.kernel = array<i64: 64, 4, 1>} {
                %i = %i0 + %block_y * 4 + %thread_y    %j = %j0 + %block_x * 64 + %thread_x
-               scf.if %i < min(99, %high) { scf.if %j < 99 {…} } }
+               scf.if %i < min(99, %high) and %j < 99 { call @S1_kernel.element(…, %i, %j) } }
              func.func private @S1_kernel.grid(%A, …, %x, %y, %z) { for all blocks, all threads … }
              func.func private @S1(%A, …) {avial.launcher} {
                call @S1_kernel.grid(%A, …, %x, %y, %z) {avial.queued = "S1_kernel"} }
 
-    Loops around parallel ones stay in the launcher, which runs on the host. Where more blocks are
-    needed than a grid may have in y or z, it launches several. What is no such loop is a kernel of
-    one thread. Of a function whose arrays may overlap only the loops that are divided are parallel.
+    A thread has several rows, or elements, where that keeps memory busy. Loops around parallel ones
+    stay in the launcher, which runs on the host. Where more blocks are needed than a grid may have
+    in y or z, it launches several. What is no such loop is a kernel of one thread. Of a function
+    whose arrays may overlap only the loops that are divided are parallel.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -93,8 +107,8 @@ class _Launcher:
 
     def write(self) -> None:
         block = self.function.regions[0].blocks[0]
-        scop = read_scop(self.function)
         distinct = has_no_aliases(self.function)
+        scop = self._rearranged(block) if distinct else read_scop(self.function)
         loops = list(free_loops_in(block, scop)) if is_launched_from_host(block, scop) else []
         for loop in loops:
             self._parallel(loop, axes_of(loop, scop, alone=not distinct), scop, distinct)
@@ -103,11 +117,22 @@ class _Launcher:
         self.function.attributes[LAUNCHER] = ir.UnitAttr.get()
         self.function.attributes[SHARED] = ir.UnitAttr.get()
 
+    def _rearranged(self, block: ir.Block) -> Scop:
+        """Loops in the form that has most threads."""
+        scop = read_scop(self.function)
+        for change in (distribute, draw_out):
+            if not is_launched_from_host(block, scop):
+                break
+            changed = [change(loop, scop) for loop in list(free_loops_in(block, scop))]
+            if any(changed):
+                scop = read_scop(self.function)
+        return scop
+
     def _parallel(
         self, loop: ir.Operation, axes: Sequence[Axis], scop: Scop, distinct: bool
     ) -> None:
         order = sorted(range(len(axes)), key=lambda k: (axes[k].unit, k), reverse=True)
-        threads = BLOCKS[len(axes)]
+        threads = THREADS[len(axes)]
         kernel = _Kernel(self, loop, axes, order, threads)
         with ir.InsertionPoint(loop), loop.location:
             kernel.measure()
@@ -117,14 +142,15 @@ class _Launcher:
         names = [scop.loops_of(axis.loop)[axis.dimension].name for axis in axes]
         where = (f"{names[k]} along {xyz}" for k, xyz in zip(order, "xyz", strict=False))
         shape = " x ".join(str(extent) for extent in threads[: len(axes)])
-        add_remark(loop, NAME, f"{listed(list(where))}, in blocks of {shape} threads")
+        several = f" with {kernel.turns} of {names[kernel.along]} each" * (kernel.turns > 1)
+        add_remark(loop, NAME, f"{listed(list(where))}, in blocks of {shape} threads{several}")
         loop.erase()
 
     def _single(self, block: ir.Block, distinct: bool) -> None:
         """All of it by one thread."""
         ops = [view.operation for view in block.operations][:-1]
         add_remark(self.function, NAME, "its loops run in order, on a single thread")
-        kernel = _Kernel(self, self.function, (), (), BLOCKS[0])
+        kernel = _Kernel(self, self.function, (), (), THREADS[0])
         kernel.write(distinct, ops)
         with ir.InsertionPoint(block.operations[len(block.operations) - 1]), self.function.location:
             kernel.launch()
@@ -154,6 +180,7 @@ class _Kernel:
         self.order, self.threads = order, threads
         self.index = launcher.index
         self.name = launcher.new_symbol()
+        self.along, self.turns = self._several()
         self.lows: list[ir.Value] = []
         self.steps: list[ir.Value] = []
         self.counts: list[ir.Value] = []
@@ -217,122 +244,226 @@ class _Kernel:
         more = arith.addi(count, arith.subi(by, self._constant(1)))
         return arith.divui(more, by)
 
+    def _several(self) -> tuple[int, int]:
+        """Along which axis a thread goes, and how often, so that enough is loaded at a time: along
+        y, where the rows above and below are loaded once then, or along x. Once where iterations
+        have loops of their own, or other numbers of iterations inside.
+        """
+        if not self.axes or any(axis.depends for axis in self.axes):
+            return 0, 1
+        inside = list(operations_in(self.axes[-1].loop))
+        sizes = [
+            itemsize_of(ir.MemRefType(op.operands[0 if op.name in LOADS else 1].type).element_type)
+            for op in inside
+            if op.name in ACCESSES
+        ]
+        if any(op.name in (*LOOPS, "scf.while") for op in inside) or not sizes:
+            return 0, 1
+        return self.order[min(1, len(self.order) - 1)], min(4, max(1, MOST_BYTES // max(sizes)))
+
+    def _iterations(self, xyz: int) -> int:
+        """Of a block along x, y or z."""
+        return self.threads[xyz] * (self.turns if self.order[xyz] == self.along else 1)
+
     # -- what a thread does ------------------------------------------------------------------------
 
     def write(self, distinct: bool, ops: Sequence[ir.Operation] = ()) -> None:
-        """The kernel, and its grid for emulated devices; of `ops` where it is no loop."""
+        """An iteration, the kernel, and its grid for emulated devices; of `ops` where it is no
+        loop.
+        """
         moved = list(ops) or [self.loop]
         captured = Captured.by(chain.from_iterable((op, *operations_in(op)) for op in moved))
         self.arguments = captured.arguments
-        kinds = [value.type for value in self.arguments]
-        inputs = [*kinds, *[self.index] * (len(self.axes) + 6)]
-        self.function = self._new_function(self.name, inputs, distinct)
-        self.function.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
-        locations = [
-            *(value.location for value in self.arguments),
-            *(axis.variable.location for axis in self.axes),
-            *(ir.Location.name(name, self.loop.location) for name in _PLACES),
-        ]
-        block = self.function.add_entry_block(locations)
-        given = list(block.arguments)
-        inside = dict(zip(self.arguments, given, strict=False))
+        self.chain = captured.chain
+        self.distinct = distinct
+        places = [axis.variable.location for axis in self.axes]
+        element, inside = self._function(f"{self.name}.element", places)
+        inside.update(
+            zip(
+                (axis.variable for axis in self.axes),
+                list(element.arguments)[len(self.arguments) :],
+                strict=True,
+            )
+        )
+        end = _end_of(element)
+        nested = {axis.loop for axis in self.axes}
+        for op in ops or [op for axis in self._loops() for op in body_of(axis.loop)]:
+            if op not in nested:
+                op.move_before(end)
+        _keep_in_thread(element.operation)
+        self._write_kernel(places)
+        for op in operations_in(element.operation):
+            remap(op, inside)
+        self._write_grid(places)
+
+    def _loops(self) -> list[Axis]:
+        """The axes, those of one loop once."""
+        return [axis for axis in self.axes if axis.dimension == 0]
+
+    def _function(
+        self, name: str, more: Sequence[ir.Location]
+    ) -> tuple[func.FuncOp, dict[ir.Value, ir.Value]]:
+        """A function of what the loop uses, and of `more` indices; what its values are called
+        there.
+        """
+        kinds = [value.type for value in self.arguments] + [self.index] * len(more)
+        with ir.InsertionPoint(self.launcher.function), self.loop.location:
+            function = func.FuncOp(name, (kinds, []), visibility="private")
+        function.attributes[SHARED] = ir.UnitAttr.get()
+        if self.distinct:
+            function.attributes[NO_ALIAS] = ir.UnitAttr.get()
+        block = function.add_entry_block([*(v.location for v in self.arguments), *more])
+        inside = dict(zip(self.arguments, block.arguments, strict=False))
         with ir.InsertionPoint(block), self.loop.location:
-            for fixed in captured.chain:
+            for fixed in self.chain:
                 copy = fixed.clone()
                 remap(copy, inside)
                 inside.update(zip(fixed.results, copy.results, strict=True))
-            variables = self._variables(given, inside)
-            end = func.ReturnOp([]).operation
-        if self.axes:
-            self._guard(variables, inside, end)
-        for op in ops:
-            op.move_before(end)
-        for op in operations_in(self.function.operation):
-            remap(op, inside)
-        _keep_in_thread(self.function.operation)
-        self._write_grid(inputs, distinct)
+            func.ReturnOp([])
+        return function, inside
 
-    def _new_function(self, name: str, inputs: Sequence[ir.Type], distinct: bool) -> func.FuncOp:
-        with ir.InsertionPoint(self.launcher.function), self.loop.location:
-            function = func.FuncOp(name, (list(inputs), []), visibility="private")
-        function.attributes[SHARED] = ir.UnitAttr.get()
-        if distinct:
-            function.attributes[NO_ALIAS] = ir.UnitAttr.get()
-        return function
+    def _write_kernel(self, places: Sequence[ir.Location]) -> None:
+        """Which iterations are this thread's, and whether there are such."""
+        numbers = [ir.Location.name(name, self.loop.location) for name in _PLACES]
+        kernel, inside = self._function(self.name, [*places, *numbers])
+        kernel.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
+        kernel.attributes[BLOCKS] = ir.ArrayAttr.get([ir.StringAttr.get(b) for b in self._blocks()])
+        given = list(kernel.arguments)
+        own = given[: len(self.arguments)]
+        with ir.InsertionPoint(_end_of(kernel)), self.loop.location:
+            variables = self._variables(given)
+            steps = self._steps_inside(inside)
+            values = [
+                arith.addi(low, number if step is None else arith.muli(number, step))
+                for low, number, step in zip(
+                    given[len(self.arguments) :], variables, steps, strict=False
+                )
+            ]
+            inside.update(zip((axis.variable for axis in self.axes), values, strict=True))
+            guards = self._guards(values, inside)
+            if self.turns == 1:
+                self._under(guards, lambda: self._call_element([*own, *values]))
+            else:
+                self._go_along(own, values, steps, guards, inside)
 
-    def _variables(
-        self, given: Sequence[ir.Value], inside: dict[ir.Value, ir.Value]
-    ) -> list[ir.Value]:
-        """Of each axis, in this thread: low + step * (block * threads + thread)."""
-        first = len(self.arguments)
-        lows, blocks, threads = given[first:-6], given[-6:-3], given[-3:]
+    def _blocks(self) -> list[str]:
+        """In words."""
+        known = [
+            f"ceil({name_of(self.axes[k].variable.location) or UNNAMED} / {self._iterations(xyz)})"
+            for xyz, k in enumerate(self.order)
+        ]
+        return [*known, *["1"] * (len("xyz") - len(known))]
+
+    def _variables(self, given: Sequence[ir.Value]) -> list[ir.Value]:
+        """Of each axis the number of this thread's first iteration."""
+        blocks, threads = given[-6:-3], given[-3:]
         found: list[ir.Value] = []
-        for k, low in enumerate(lows):
+        for k in range(len(self.axes)):
             xyz = self.order.index(k)
-            skipped = arith.muli(blocks[xyz], self._constant(self.threads[xyz]))
-            number = arith.addi(skipped, threads[xyz])
-            step = self._step_inside(self.axes[k], inside)
-            found.append(arith.addi(low, number if step is None else arith.muli(number, step)))
+            skipped = arith.muli(blocks[xyz], self._constant(self._iterations(xyz)))
+            thread = threads[xyz]
+            if k == self.along and xyz > 0 and self.turns > 1:
+                thread = arith.muli(thread, self._constant(self.turns))
+            found.append(arith.addi(skipped, thread))
         return found
 
-    def _step_inside(self, axis: Axis, inside: dict[ir.Value, ir.Value]) -> ir.Value | None:
+    def _steps_inside(self, inside: dict[ir.Value, ir.Value]) -> list[ir.Value | None]:
         """None for 1."""
-        if axis.loop.name == "affine.for":
-            step = ir.IntegerAttr(axis.loop.attributes["step"]).value
-        else:
-            *_, step = bounds_of(axis.loop, axis.dimension, lambda value: inside.get(value, value))
-        if isinstance(step, int):
-            return None if step == 1 else self._constant(step)
-        return step
+        found: list[ir.Value | None] = []
+        for axis in self.axes:
+            if axis.loop.name == "affine.for":
+                step = ir.IntegerAttr(axis.loop.attributes["step"]).value
+            else:
+                *_, step = bounds_of(axis.loop, axis.dimension, lambda v: inside.get(v, v))
+            known = step if isinstance(step, int) else constant_of(step)
+            found.append(None if known == 1 else self._index(step))
+        return found
 
-    def _guard(
-        self, variables: Sequence[ir.Value], inside: dict[ir.Value, ir.Value], end: ir.Operation
+    def _guards(
+        self, values: Sequence[ir.Value], inside: dict[ir.Value, ir.Value]
+    ) -> list[ir.Value]:
+        """Of each axis whether the thread is in its loop."""
+        found: list[ir.Value] = []
+        for axis, value in zip(self.axes, values, strict=True):
+            low, high, _ = bounds_of(axis.loop, axis.dimension, lambda v: inside.get(v, v))
+            is_in = self._below(value, high)
+            if axis.depends:
+                is_in = arith.andi(self._below(low, value, equal=True), is_in)
+            found.append(is_in)
+        return found
+
+    def _go_along(
+        self,
+        own: Sequence[ir.Value],
+        values: Sequence[ir.Value],
+        steps: Sequence[ir.Value | None],
+        guards: Sequence[ir.Value],
+        inside: dict[ir.Value, ir.Value],
     ) -> None:
-        """The loops' bodies, each under the condition that this thread is in its loop."""
-        inside.update(zip((axis.variable for axis in self.axes), variables, strict=True))
-        at = end
-        for k, axis in enumerate(self.axes):
-            with ir.InsertionPoint(at), axis.loop.location:
-                low, high, _ = bounds_of(
-                    axis.loop, axis.dimension, lambda value: inside.get(value, value)
-                )
-                is_in = self._below(variables[k], high)
-                if axis.depends:
-                    is_in = arith.andi(self._below(low, variables[k], equal=True), is_in)
-                branch = scf.IfOp(is_in)
-                with ir.InsertionPoint(branch.then_block):
-                    at = scf.YieldOp([]).operation
-            nested = [later.loop for later in self.axes[k + 1 :]]
-            if axis.loop in nested:
-                continue  # another dimension of the same loop comes first
-            for op in body_of(axis.loop):
-                if op not in nested:
-                    op.move_before(at)
+        """Several iterations, as many as are in the loop; where all are, their number is known."""
+        k = self.along
+        axis, xyz = self.axes[k], self.order.index(self.along)
+        apart = self._constant(1 if xyz > 0 else self.threads[0])
+        if steps[k] is not None:
+            apart = arith.muli(apart, steps[k])
+        _, high, _ = bounds_of(axis.loop, axis.dimension, lambda v: inside.get(v, v))
+        last = arith.addi(values[k], arith.muli(apart, self._constant(self.turns - 1)))
+        others = [guard for number, guard in enumerate(guards) if number != k]
+
+        def all_turns(count: ir.Value) -> None:
+            loop = scf.ForOp(self._constant(0), count, self._constant(1))
+            with ir.InsertionPoint(loop.body):
+                value = arith.addi(values[k], arith.muli(loop.induction_variable, apart))
+                self._call_element([*own, *values[:k], value, *values[k + 1 :]])
+                scf.YieldOp([])
+
+        def those_inside() -> None:
+            left = arith.subi(self._index(high), values[k])
+            all_turns(arith.minsi(self._divided(left, apart), self._constant(self.turns)))
+
+        whole = scf.IfOp(_all([*others, self._below(last, high)]), has_else=True)
+        with ir.InsertionPoint(whole.then_block):
+            all_turns(self._constant(self.turns))
+            scf.YieldOp([])
+        with ir.InsertionPoint(whole.elseRegion.blocks[0]):
+            self._under(guards, those_inside)
+            scf.YieldOp([])
+
+    def _under(self, conditions: Sequence[ir.Value], write: Callable[[], None]) -> None:
+        if not conditions:
+            write()
+            return
+        branch = scf.IfOp(_all(conditions))
+        with ir.InsertionPoint(branch.then_block):
+            write()
+            scf.YieldOp([])
+
+    def _call_element(self, arguments: Sequence[ir.Value]) -> None:
+        func.CallOp([], f"{self.name}.element", list(arguments))
 
     def _below(
         self, one: ir.Value | int, other: ir.Value | int, *, equal: bool = False
     ) -> ir.Value:
-        first, second = (self._constant(v) if isinstance(v, int) else v for v in (one, other))
         how = arith.CmpIPredicate.sle if equal else arith.CmpIPredicate.slt
-        return arith.cmpi(how, first, second)
+        return arith.cmpi(how, self._index(one), self._index(other))
+
+    def _index(self, value: ir.Value | int) -> ir.Value:
+        return self._constant(value) if isinstance(value, int) else value
 
     # -- all threads, one after the other ----------------------------------------------------------
 
-    def _write_grid(self, inputs: Sequence[ir.Type], distinct: bool) -> None:
-        kinds = [*inputs[:-6], *[self.index] * 3]
-        self.grid = self._new_function(f"{self.name}.grid", kinds, distinct)
-        places = [ir.Location.name(name, self.loop.location) for name in ("x", "y", "z")]
-        given = [argument.location for argument in self.function.arguments][:-6]
-        block = self.grid.add_entry_block([*given, *places])
-        arguments = list(block.arguments)
+    def _write_grid(self, places: Sequence[ir.Location]) -> None:
+        extents = [ir.Location.name(name, self.loop.location) for name in ("x", "y", "z")]
+        grid, _ = self._function(f"{self.name}.grid", [*places, *extents])
+        arguments = list(grid.arguments)
         numbers: dict[int, ir.Value] = {}
-        with ir.InsertionPoint(block), self.loop.location:
+        point = _end_of(grid)
+        with ir.InsertionPoint(point), self.loop.location:
             zero, one = self._constant(0), self._constant(1)
-            extents = [*arguments[-3:], *map(self._constant, self.threads)]
-            point = func.ReturnOp([]).operation
+            ends = [*arguments[-3:], *map(self._constant, self.threads)]
         for k in (2, 1, 0, 5, 4, 3):
             with ir.InsertionPoint(point), self.loop.location:
-                loop = scf.ForOp(zero, extents[k], one)
+                loop = scf.ForOp(zero, ends[k], one)
                 with ir.InsertionPoint(loop.body):
                     point = scf.YieldOp([]).operation
             numbers[k] = loop.induction_variable
@@ -347,10 +478,10 @@ class _Kernel:
         blocks: list[ir.Value] = [self._constant(1)] * 3
         outer: list[ir.InsertionPoint] = []
         for xyz, k in enumerate(self.order):
-            per_block = self._constant(self.threads[xyz])
+            per_block = self._constant(self._iterations(xyz))
             count = self.counts[k]
-            if xyz > 0 and not _fits(self.axes[k], MOST_BLOCKS[xyz] * self.threads[xyz]):
-                most = self._constant(MOST_BLOCKS[xyz] * self.threads[xyz])
+            if xyz > 0 and not _fits(self.axes[k], MOST_BLOCKS[xyz] * self._iterations(xyz)):
+                most = self._constant(MOST_BLOCKS[xyz] * self._iterations(xyz))
                 loop = scf.ForOp(self._constant(0), count, most)
                 with ir.InsertionPoint(loop.body):
                     end = scf.YieldOp([]).operation
@@ -367,6 +498,15 @@ class _Kernel:
 
 
 _PLACES = ("block_x", "block_y", "block_z", "thread_x", "thread_y", "thread_z")
+
+
+def _end_of(function: func.FuncOp) -> ir.Operation:
+    block = function.operation.regions[0].blocks[0]
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _all(conditions: Sequence[ir.Value]) -> ir.Value:
+    return _reduced(arith.andi, conditions)
 
 
 def _keep_in_thread(kernel: ir.Operation) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.arrays import Array
 
 if TYPE_CHECKING:
     from avial_lab.ptensor.namespace import Namespace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from avial_lab.ptensor.array import Array
+from avial_lab.ptensor.arrays import Array
 from avial_lab.runtime.rank import shards
 
 if TYPE_CHECKING:
