@@ -47,6 +47,9 @@ KERNEL = "avial.kernel"
 last six arguments are the numbers of the block and of the thread in it.
 """
 
+BLOCKS = "avial.blocks"
+"""On such a function: in words how many blocks there are in x, y and z."""
+
 QUEUED = "avial.queued"
 """On a call of a kernel's grid, whose last three operands are its blocks: the kernel's name."""
 
