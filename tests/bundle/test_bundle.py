@@ -62,7 +62,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which NumPy is all that is installed."""
+    """An environment in which NumPy is all that is installed, beside another MPI's library."""
     folder = tmp_path_factory.mktemp("bare")
     root = Path(np.__file__).parent
     (folder / "numpy").symlink_to(root)
@@ -70,7 +70,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / "numpy.libs").symlink_to(libs)
     for name in NOT_THERE:
         (folder / f"{name}.py").write_text(f"raise ImportError('{name} is not to be needed')")
-    return {"PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
+    (folder / "other.c").write_text("int ompi_mpi_comm_self, MPI_Get_version;\n")
+    assert built(["-shared", "-o", "libmpi.so", "other.c"], folder) == ""
+    known = {"LD_LIBRARY_PATH": str(folder)}
+    return {**known, "PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
 
 
 def run(
@@ -103,7 +106,7 @@ def test_it_runs_where_nothing_is_installed(
         assert row["said"] == "bit for bit"
         assert row["copies_as_planned"]
         assert row["sent_as_planned"]
-    assert parts["copies"]["bytes"] > 0
+    assert parts["copies"]["copied_bytes"] > 0
     faults = parts["faults"]
     said = {row["fault"]: row["said"] for row in faults["rows"]}
     assert all(row["ok"] for row in faults["rows"]), said
