@@ -109,7 +109,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--topology",
         default=f"{PRESET}laptop",
         metavar="T",
-        help="a file (.yaml, or SimGrid's .xml) or one of "
+        help="a file (.yaml, or SimGrid's .xml), here (as measured), or one of "
         f"{', '.join(PRESET + name for name in PRESETS)}",
     )
     plan.add_argument(
@@ -165,7 +165,15 @@ def argument_parser() -> argparse.ArgumentParser:
     search.set_defaults(command=search_command)
 
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
-    topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
+    topology.add_argument("name", nargs="?", metavar="T", help="a file, preset:NAME, or here")
+    topology.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure this machine's cores, memory and messages, and keep that for `here`",
+    )
+    topology.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.yaml", help="write what is measured there"
+    )
     topology.set_defaults(command=topology_command)
 
     bundle = commands.add_parser(
@@ -210,6 +218,9 @@ def argument_parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="race avial_lab against its peers")
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
+    )
+    bench.add_argument(
+        "--predict", action="store_true", help="kernels predicted, then run: how far off"
     )
     bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
     page_arguments(bench)
