@@ -18,13 +18,13 @@ from avial_lab.cli.question import (
     writing_to,
 )
 from avial_lab.compiler.frontends.notation.header import holds_schedule
-from avial_lab.core.errors import AvialError, BindError
+from avial_lab.core.errors import BindError
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.imports import load_graph
 from avial_lab.planning.imports.workflow import Workflow
-from avial_lab.planning.planned import PlannedSchedule, plan, policy_table
+from avial_lab.planning.planned import PlannedSchedule, best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.scaling import powers
 from avial_lab.planning.simulator.judge import judge
@@ -46,16 +46,10 @@ def plan_command(options: argparse.Namespace) -> int:
     if _is_of_loops(options.program):
         return _plan_loops(options)
     workflow, topology = _graph(options), topology_called(options.topology)
-    chosen = (
-        [policy for policy in Policy if policy is not Policy.EXACT]
-        if options.policy == ALL
-        else [Policy(options.policy)]
-    )
-    found = [_planned(options, workflow, topology, policy) for policy in chosen]
+    policies = () if options.policy == ALL else (Policy(options.policy),)
+    found = plan_by_each(workflow, topology, policies, seed=options.seed, budget_s=options.budget)
     plans = [each for each in found if isinstance(each, PlannedSchedule)]
-    if not plans:
-        raise next(each[1] for each in found if isinstance(each, tuple))
-    best = min(plans, key=lambda each: each.makespan_s)
+    best = best_of(found)
     if options.trace is not None:
         with writing_to(options.trace):
             best.simulate().save(options.trace)
@@ -106,16 +100,6 @@ def _plan_loops(options: argparse.Namespace) -> int:
     print(scaling)
     print(plot.trace_text(trace, most=8))
     return 0
-
-
-def _planned(
-    options: argparse.Namespace, workflow: Workflow, topology: Topology, policy: Policy
-) -> PlannedSchedule | tuple[Policy, AvialError]:
-    """What a policy finds, or why it does not."""
-    try:
-        return plan(workflow, topology, policy=policy, seed=options.seed, budget_s=options.budget)
-    except AvialError as error:
-        return policy, error
 
 
 def _graph(options: argparse.Namespace) -> Workflow:
