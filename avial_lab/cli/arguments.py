@@ -191,7 +191,12 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="N,N",
         help="for so many ranks, each of which drives a GPU; by default 1,2",
     )
-    bundle.add_argument("--size", type=str.upper, choices=SIZES, default="MINI")
+    bundle.add_argument(
+        "--size",
+        type=str.upper,
+        choices=SIZES,
+        help="of kernels; by default MINI, and SMALL for one rank in one element type",
+    )
     bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
     bundle.add_argument(
         "--race",

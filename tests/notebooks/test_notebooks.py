@@ -72,6 +72,13 @@ SENSIBLE = {
         "of the ranks' time: sending and waiting for S2",
         "✓ at most 3 µs on a fat tree of 1,024 nodes, simulated",
     ),
+    "10_python": (
+        "the same bits as Python: True",
+        "and in the arrays: True",
+        "index is out of bounds, size 8",
+        "total += a[k]",
+        "✓ S1 is divided over the ranks",
+    ),
 }
 """What a notebook has to say."""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, constant
 from avial_lab.compiler.frontends.python.emitter import Emitter
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind, promoted
 from avial_lab.compiler.frontends.python.linear import Linear, least, most, number
 from avial_lab.compiler.frontends.python.values import (
@@ -59,6 +60,7 @@ class Arrays:
                 raise self.refuse(
                     "how large this array is, is known only when it runs",
                     "make it before the loop, as large as it gets, and work on a part of it",
+                    HangsOnTheIteration,
                 )
             extents.append(max(high, 0))
         kind = Kind(kind.dtype)
@@ -190,7 +192,9 @@ class Arrays:
             return extent - number(1), extent, -1
         if step != 1:
             raise self.refuse(
-                "a slice with a step has ends that are numbers here", "write it as a loop"
+                "a slice with a step has ends that are numbers here",
+                "write it as a loop",
+                HangsOnTheIteration,
             )
         first = number(0) if ends[0] is None else self._clamped(ends[0], extent)
         last = extent if ends[1] is None else self._clamped(ends[1], extent)

@@ -271,12 +271,6 @@ class Calls(Creation):
         value = self.t.number(x, ast.Pass())
         return replace(value, kind=_PYTHONS[value.kind.dtype.kind])
 
-    def flat(self, x: Value, *_: Value) -> Value:
-        array = self._array(x)
-        if len(array.shape) == 1:
-            return self.t.arrays.materialised(array)
-        return self.reshape(array, constant(-1))
-
     def conjugate(self, x: Value) -> Value:
         def compute(value: Number) -> Number:
             if not value.kind.is_complex:
@@ -448,6 +442,7 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.triu: _partial("triangle", False),
     np.concatenate: _method_of("joined"),
     np.hstack: _method_of("beside"),
+    np.repeat: _method_of("repeated"),
     np.add.outer: _partial("all_pairs", ast.Add()),
     np.subtract.outer: _partial("all_pairs", ast.Sub()),
     np.multiply.outer: _partial("all_pairs", ast.Mult()),

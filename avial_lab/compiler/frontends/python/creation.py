@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import (
     COMPLEX,
     FLOAT,
@@ -192,6 +193,31 @@ class Creation(Reductions):
             begin = end
         return made
 
+    def flat(self, x: Value, *_: Value) -> Value:
+        array = self._array(x)
+        if len(array.shape) == 1:
+            return self.t.arrays.materialised(array)
+        return self.reshape(array, constant(-1))
+
+    def repeated(self, a: Value, repeats: Value, axis: Value | None = None) -> Value:
+        """np.repeat, each element equally often."""
+        array = self._array(a)
+        if axis is None:
+            array = self._array(self.flat(array))
+        d = 0 if axis is None else self._axes(axis, len(array.shape))[0]
+        times = self.t.number(repeats, ast.Pass()).known
+        if not isinstance(times, int) or times < 1:
+            raise self.t.refused("np.repeat repeats a known number of times here", "")
+        source = self.t.arrays.lazy(array)
+        shape = list(source.shape)
+        shape[d] = shape[d].scaled(times)
+
+        def element(at: Sequence[Linear]) -> Number:
+            where = self.t.a.binary(ast.FloorDiv(), affine(at[d]), constant(times))
+            return source.element([*at[:d], self.index(where), *at[d + 1 :]])
+
+        return replace(source, shape=tuple(shape), element=element)
+
     def beside(self, tup: Value) -> Value:
         """np.hstack."""
         parts = tup if isinstance(tup, tuple) else ()
@@ -283,7 +309,7 @@ class Creation(Reductions):
         wanted = [self.t.number(each, ast.Pass()).known for each in given]
         old = [extent.known for extent in array.shape]
         if None in wanted or None in old:
-            raise self.t.refused("reshape takes sizes that are known here", "")
+            raise self.t.refused("reshape takes sizes that are known here", "", HangsOnTheIteration)
         total = math.prod(each or 0 for each in old)
         sizes = [int(each.real) for each in wanted if each is not None]
         if -1 in sizes:

@@ -20,7 +20,7 @@ from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, c
 from avial_lab.compiler.frontends.python.arrays import Arrays, Index
 from avial_lab.compiler.frontends.python.calls import Calls, Sequenced
 from avial_lab.compiler.frontends.python.emitter import Emitter
-from avial_lab.compiler.frontends.python.exceptions import error_of
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration, error_of
 from avial_lab.compiler.frontends.python.jumps import Jumps, StoppedFor
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
@@ -50,6 +50,8 @@ from avial_lab.core.errors import AvialError, VerifyError
 MOST_CALLS = 40
 """Of functions within functions."""
 MOST_RESTARTS = 200
+MOST_UNROLLED = 64
+"""Iterations of loops whose body has a meaning only where its variable is known."""
 
 
 # -- what comes in and goes out --------------------------------------------------------------------
@@ -193,6 +195,7 @@ class Translation:
         self.head: list[str] = []
         self.captured: dict[str, np.ndarray] = {}
         self.results: list[str] = []
+        self.unrolled = 0
         self.result_arrays: dict[str, str] = {}
         self.after: list[frozenset[str]] = []
 
@@ -534,6 +537,7 @@ class Translation:
             raise self.refused(
                 f"'{name}' becomes {_word(value)} in a loop or a branch, and is used after it",
                 "give it another name there, or assign to its elements: name[:] = …",
+                HangsOnTheIteration,
             )
         self._store_cell(cell, value)
 
@@ -550,6 +554,7 @@ class Translation:
             raise self.refused(
                 f"'{name}' names another array in each iteration",
                 f"copy the elements: {name}[:] = …",
+                HangsOnTheIteration,
             )
         if (
             not isinstance(value, Array)
@@ -559,6 +564,7 @@ class Translation:
             raise self.refused(
                 f"'{name}' becomes an array of another kind in a loop or a branch",
                 "give it another name there",
+                HangsOnTheIteration,
             )
         self.arrays.assign(cell.memory, value)
 
@@ -753,6 +759,7 @@ class Translation:
                     f"'{name}' is an array of the caller's and is bound to another in a loop or "
                     "a branch",
                     f"copy the elements: {name}[:] = …, or {name} = {name}.copy() before",
+                    HangsOnTheIteration,
                 )
             return Cell(key, array, array.kind)
         kind = self.kinds.get(key)
@@ -796,6 +803,30 @@ class Translation:
         if isinstance(node, StoppedFor):
             self._stopped(node, sequence, node.flag, live)
             return
+        before = self._here()
+        try:
+            self._rolled(node, sequence, live)
+        except HangsOnTheIteration:
+            turns = _known_turns(sequence)
+            self.unrolled += 1 if turns is None else len(turns)
+            if turns is None or self.unrolled > MOST_UNROLLED:
+                raise
+            # Sizes that hang on the loop's variable are known in each iteration by itself.
+            self._back_to(before)
+            self._unrolled(node, [sequence.element(number(turn)) for turn in turns], live)
+
+    def _here(self) -> _Point:
+        e = self.e
+        names = dict(self.frame.names)
+        return _Point(len(e.lines), len(e.entry), dict(e.ranges), e.dims, names, list(self.head))
+
+    def _back_to(self, point: _Point) -> None:
+        """Everything since then is undone."""
+        del self.e.lines[point.lines :], self.e.entry[point.entry :]
+        self.e.ranges, self.e.dims = dict(point.ranges), point.dims
+        self.frame.names, self.head = dict(point.names), list(point.head)
+
+    def _rolled(self, node: ast.For, sequence: Sequenced, live: frozenset[str]) -> None:
         cells = self._cells(node, live)
         names = dict(self.frame.names)
         low, high, step = sequence.low, sequence.high, sequence.step
@@ -1333,6 +1364,27 @@ class Translation:
 
 
 _SOURCES: dict[object, FunctionSource] = {}
+
+
+@dataclass(frozen=True)
+class _Point:
+    """How far a translation has come."""
+
+    lines: int
+    entry: int
+    ranges: Mapping[str, Range]
+    dims: frozenset[str]
+    names: Mapping[str, Value | Cell]
+    head: list[str]
+
+
+def _known_turns(sequence: Sequenced) -> range | None:
+    """The few values that a loop's variable takes, where they are known."""
+    low, high, step = (each.known for each in (sequence.low, sequence.high, sequence.step))
+    if low is None or high is None or not step:
+        return None
+    turns = range(low, high, step)
+    return turns if len(turns) <= MOST_UNROLLED else None
 
 
 @dataclass

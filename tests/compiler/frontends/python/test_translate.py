@@ -190,6 +190,14 @@ def grid(n):
     return i * 10 + j, np.arange(2, 9, 3), np.linspace(0, 1, 7), np.full((2, 2), 7)
 
 
+def sizes_by_iteration(a):
+    u, v = a.copy(), a * 2
+    for i in range(3):
+        a[:] = np.reshape(np.reshape(a, (2**i, 4 // 2**i)).T, (4,)) + i
+        u, v = v, u
+    return u, v
+
+
 CASES: list[tuple[Any, ...]] = [
     (from_the_end, R.random(6), R.random(6)),
     (branches, np.arange(-5, 8)),
@@ -231,6 +239,7 @@ CASES: list[tuple[Any, ...]] = [
     (added_in_place, R.random((3, 3)), R.random((3, 3)), 4),
     (library_functions, R.integers(0, 5, (4, 4)), R.random(30)),
     (grid, 4),
+    (sizes_by_iteration, np.arange(4.0)),
 ]
 
 
