@@ -52,7 +52,9 @@ def plan_command(options: argparse.Namespace) -> int:
         return _plan_loops(options)
     workflow, topology = _graph(options), topology_called(options.topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
-    found = plan_by_each(workflow, topology, policies, seed=options.seed, budget_s=options.budget)
+    pins = dict(_pin(text) for text in options.place)
+    how: dict[str, Any] = {"seed": options.seed, "budget_s": options.budget, "place": pins}
+    found = plan_by_each(workflow, topology, policies, **how)
     plans = [each for each in found if isinstance(each, PlannedSchedule)]
     best = best_of(found)
     if options.trace is not None:
@@ -66,6 +68,13 @@ def plan_command(options: argparse.Namespace) -> int:
     if len(plans) == 1:
         print(plot.trace_text(best.simulate(), best, most=20))
     return 0
+
+
+def _pin(text: str) -> tuple[str, str]:
+    task, _, device = text.partition("=")
+    if not task or not device:
+        raise BindError(f"--place takes TASK=DEVICE, not '{text}'", hint="--place task3=gpu0")
+    return task, device
 
 
 def _is_of_loops(path: Path) -> bool:
