@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
+    from avial_lab.machine.topologies import topology_called
     from avial_lab.machine.topology import Topology
     from avial_lab.notebook import load_ipython_extension
     from avial_lab.planning.imports import load_graph
@@ -56,6 +57,7 @@ _HOME = {
     "plan": "planning.planned",
     "start_or_reference": "program.reference_run",
     "timed": "program.timing",
+    "topology_called": "machine.topologies",
 }
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "plan",
     "start_or_reference",
     "timed",
+    "topology_called",
 ]
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from avial_lab.artifact.kernels import KernelRow
 from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
@@ -60,7 +61,8 @@ class Manifest(ABC):
     The entry takes one memref descriptor for each of `storages`, in that order, and `numbers`
     behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
     those of the devices that tasks are placed on, by the devices' names. `drivers` are the ranks
-    that drive each device with memory of its own; none where nothing is launched there.
+    that drive each device with memory of its own; none where nothing is launched there. `kernels`
+    are those of loops.
 
     `edited` is the stage that was changed by hand, empty for a program as it was compiled.
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
@@ -81,6 +83,7 @@ class Manifest(ABC):
     numbers: tuple[Number, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     drivers: tuple[int, ...] = ()
+    kernels: tuple[KernelRow, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -258,7 +261,10 @@ class DerivedMessages(Manifest):
     def __str__(self) -> str:
         """Its phases."""
         phases = f"phases: {listed(self.phases, most=PRINTED_ROWS)}"
-        return f"{self.summary}\n{phases}; their messages are derived at run time"
+        shown = self.kernels[:PRINTED_ROWS]
+        more = left_out(len(self.kernels), "kernel", PRINTED_ROWS)
+        lines = [f"{self.summary}\n{phases}; their messages are derived at run time"]
+        return "\n".join([*lines, *map(str, shown), *filter(None, [more])])
 
     def __repr__(self) -> str:
         return brief(self, f"of {self.summary}: {count(len(self.phases), 'phase')}")

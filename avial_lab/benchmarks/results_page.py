@@ -25,7 +25,7 @@ from avial_lab.benchmarks import worth_table
 from avial_lab.benchmarks.worth_table import HEAD, cells, machine_of, worth_of
 from avial_lab.core.errors import BindError
 from avial_lab.runtime.bare import report
-from avial_lab.runtime.bare.table import race_head, race_rows
+from avial_lab.runtime.bare.table import LEFT, race_head, race_rows
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "results"
 PAGE = "README.md"
@@ -273,7 +273,7 @@ def _gpu(facts: Facts) -> Lines:
     for part in facts["parts"].values():
         found = part["rows"]
         right = sum(row.get("ok", True) for row in found)
-        left = [*part.get("not_run", ()), *part.get("waits_for_hardware", ())]
+        left = [name for key in LEFT for name in part.get(key, ())]
         count = f"{right} of {len(found)}" if found else ""
         rows.append((part["what"], part["state"], count, f"{len(left) or ''}"))
     yield from _table(("part", "", "right", "not run"), rows)

@@ -25,10 +25,12 @@ from avial_lab.cli.commands.jupyter import (
 from avial_lab.cli.commands.lower import lower_command
 from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
+from avial_lab.cli.commands.search import search_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.planning.policies import Policy
+from avial_lab.planning.strategy_search import COSTS
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import KEEP, where_arguments
 from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
@@ -107,7 +109,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--topology",
         default=f"{PRESET}laptop",
         metavar="T",
-        help="a file (.yaml, or SimGrid's .xml) or one of "
+        help="a file (.yaml, or SimGrid's .xml), here (as measured), or one of "
         f"{', '.join(PRESET + name for name in PRESETS)}",
     )
     plan.add_argument(
@@ -147,8 +149,31 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     plan.set_defaults(command=plan_command, size="LARGE")  # it need not be run
 
+    search = commands.add_parser("search", help="find degrees of parallelism for a model")
+    search.add_argument("model", metavar="MODEL", help="mlp:LAYERSxWIDTH, mlp:8x512 for example")
+    for flag, what in (("--batch", "rows of a batch"), ("--devices", "how many devices")):
+        search.add_argument(
+            flag, required=True, metavar="N", help=f"{what}; several numbers apart by commas"
+        )
+    search.add_argument(
+        "--costs", default=COSTS[0], choices=COSTS, help="distir: as microsoft/dist-ir simulates it"
+    )
+    search.add_argument(
+        "--memory", type=float, metavar="GB", help="what a device has; more is infeasible"
+    )
+    search.add_argument("--json", action="store_true", help="print every configuration as JSON")
+    search.set_defaults(command=search_command)
+
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
-    topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
+    topology.add_argument("name", nargs="?", metavar="T", help="a file, preset:NAME, or here")
+    topology.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure this machine's cores, memory and messages, and keep that for `here`",
+    )
+    topology.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.yaml", help="write what is measured there"
+    )
     topology.set_defaults(command=topology_command)
 
     bundle = commands.add_parser(
@@ -166,7 +191,12 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="N,N",
         help="for so many ranks, each of which drives a GPU; by default 1,2",
     )
-    bundle.add_argument("--size", type=str.upper, choices=SIZES, default="MINI")
+    bundle.add_argument(
+        "--size",
+        type=str.upper,
+        choices=SIZES,
+        help="of kernels; by default MINI, and SMALL for one rank in one element type",
+    )
     bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
     bundle.add_argument(
         "--race",
@@ -193,6 +223,9 @@ def argument_parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="race avial_lab against its peers")
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
+    )
+    bench.add_argument(
+        "--predict", action="store_true", help="kernels predicted, then run: how far off"
     )
     bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
     page_arguments(bench)

@@ -36,7 +36,8 @@ class Source:
 
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
     where the text holds plain functions, None for the only one there is. `parallel` says how one
-    on tensors is divided over devices (`planning/parallelism.py`).
+    on tensors is divided over devices (`planning/parallelism.py`). `written`: what the person
+    wrote, where the text was made of that, and its places are places in it.
     """
 
     text: str
@@ -45,6 +46,12 @@ class Source:
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
     parallel: str = ""
+    written: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What its places are places in."""
+        return self.written or self.text
 
     def __repr__(self) -> str:
         given = [buffer.name for buffer in self.binding.buffers] if self.binding else []
@@ -107,7 +114,8 @@ class Built:
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
     of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
     whether a program that was asked for `dynamic` is, in a sentence. `fault`: what failed in the
-    compiler, and what was done without for that.
+    compiler, and what was done without for that. `divided`: of tensors on several devices, what
+    moves and what devices hold.
     """
 
     schedule: Schedule
@@ -121,6 +129,7 @@ class Built:
     functions: tuple[str, ...] = ()
     sizes: str = ""
     fault: str = ""
+    divided: tuple[str, ...] = ()
 
     @property
     def dynamic(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from avial_lab.core.errors import CheckError
-from avial_lab.core.words import brief, count, format_bytes
+from avial_lab.core.words import brief, count, format_bytes, format_seconds
 from avial_lab.planning.graph_facts import access_words, buffer_words, region_words
 from avial_lab.planning.task_graph import Dependency, Task, TaskKind
 from avial_lab.program.program import Program
@@ -67,6 +67,7 @@ def check(
     messages: int | None = None,
     bytes_moved: int | None = None,
     values: Mapping[str, object] | None = None,
+    predicted: Mapping[str, float] | None = None,
 ) -> None:
     """Print what of this holds for `program` and what does not, with the reason; CheckError at the
     end if something does not.
@@ -74,7 +75,8 @@ def check(
     reads, writes: exactly these buffers, by task. depends: pairs (before, after) whose second has
     to wait; independent: pairs of which neither has to. on: the kind of device (`cpu`, `gpu`), by
     task. divided, in_order: loops, as `program.explain()` calls them. values: what arrays hold
-    after the run; integers exactly, floating-point numbers within `TOLERANCE`.
+    after the run; integers exactly, floating-point numbers within `TOLERANCE`. predicted: on that
+    machine (`preset:…`) the simulated run takes at most so many seconds.
     """
     if not isinstance(program, Program):  # pyright: ignore[reportUnnecessaryIsInstance] - a cell's
         kind = type(program).__name__
@@ -101,6 +103,7 @@ def check(
         *(_became(program, name, TaskKind.CONVERGE) for name in in_order),
         *_messages(program, messages, bytes_moved),
         *(_values(program, name, wanted) for name, wanted in (values or {}).items()),
+        *(_predicted(program, machine, limit) for machine, limit in (predicted or {}).items()),
     ]
     if not findings:
         raise CheckError("there is nothing to check", hint="pass what you expect: levels=2, …")
@@ -307,6 +310,22 @@ def _messages(program: Program, messages: int | None, nbytes: int | None) -> Ite
             yield Finding(False, what, (f"planned, but the run sent {counted[noun]:,}",))
             continue
         yield Finding(True, f"{what}, {'planned' if counted is None else 'planned and counted'}")
+
+
+def _predicted(program: Program, machine: str, limit_s: float) -> Finding:
+    """With what the ranks' time goes into where it is too long."""
+    trace = program.simulate(machine)
+    what = f"at most {format_seconds(limit_s)} on {trace.label.partition(' on ')[2]}, simulated"
+    if trace.makespan_s <= limit_s:
+        return Finding(True, what)
+    spent: dict[str, float] = {}
+    for total in trace.totals:
+        doing = "computing" if total.kind is EventKind.TASK else "sending and waiting for"
+        spent[f"{doing} {total.phase}"] = spent.get(f"{doing} {total.phase}", 0) + total.seconds
+    most = sorted(spent, key=lambda name: -spent[name])[:3]
+    whole = trace.makespan_s * trace.ranks
+    lines = [f"  {100 * spent[name] / whole:.0f} % of the ranks' time: {name}" for name in most]
+    return Finding(False, what, (f"it takes {format_seconds(trace.makespan_s)}:", *lines))
 
 
 def _counted(program: Program) -> dict[str, int] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,6 +127,33 @@ class Topology:
         """How many cores each rank has: those of its node, divided by the ranks there."""
         ranks_on = Counter(self.node_of)
         return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
+
+    def with_links(
+        self, kind: str = "", *, bandwidth: float = 1.0, latency: float = 1.0
+    ) -> Topology:
+        """What if its links (of that kind, `ethernet` say; else all) were so many times as fast,
+        and took so many times as long to begin?
+
+        Raises OptionError for a kind that it has not, and for factors that are not positive.
+        """
+        platform = self.speeds
+        kinds = list(dict.fromkeys(link.kind for link in platform.links))
+        if kind and kind not in kinds:
+            raise OptionError(f"there is no link of kind '{kind}'", hint=f"there are: {kinds}")
+        if not (bandwidth > 0 and latency >= 0):
+            raise OptionError("bandwidth takes a factor of more than 0, latency one of 0 or more")
+        links = tuple(
+            replace(
+                link,
+                bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * bandwidth,
+                latency_s=link.latency_s * latency,
+            )
+            if kind in ("", link.kind)
+            else link
+            for link in platform.links
+        )
+        label = f"{platform.label} with other links"
+        return replace(self, platform=replace(platform, links=links, label=label))
 
     @cached_property
     def rank_hardware(self) -> tuple[np.ndarray, tuple[tuple[Node, int], ...]]:

@@ -25,6 +25,7 @@ from avial_lab.compiler.options import OPTIONS
 from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
 from avial_lab.machine.devices import KINDS
 from avial_lab.machine.devices.cpu import canonical_cpu
+from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.notebook.display import PARTS
 from avial_lab.notebook.magic_lines import complete_line
 from avial_lab.notebook.magics import AvialMagics, line_parser
@@ -95,6 +96,7 @@ class Session:
             "show": (*PARTS, "none"),
             **{option: how.words for option, how in OPTIONS.items()},
             "element": ("f32", "f64"),
+            "topology": [PRESET + preset for preset in PRESETS],
             "fn": re.findall(r"func\.func\s+(?:private\s+)?@([\w$.]+)", cell),
         }.get(name, ())
 

@@ -129,7 +129,7 @@ def show_trace(trace: Trace) -> Bundle:
 
 def show_comparison(comparison: Comparison) -> Bundle:
     figure = Figure(plot.comparison_figure(comparison), str(comparison))
-    return _bundle("Predicted and measured", figure)
+    return _bundle("Predicted and run", figure)
 
 
 def show_scaling(scaling: Scaling) -> Bundle:

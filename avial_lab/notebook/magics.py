@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -30,6 +31,7 @@ from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program, kernel_sent
 from avial_lab.compiler.options import arguments, given
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
+from avial_lab.machine.topologies import topology_called
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     StartOptions,
@@ -41,7 +43,12 @@ from avial_lab.notebook.clusters import (
 )
 from avial_lab.notebook.display import PARTS, Note, View, kernel_table, program_table
 from avial_lab.notebook.live import compiling, watched
+from avial_lab.notebook.python_cells import arguments as python_arguments
+from avial_lab.notebook.python_cells import define, is_python
 from avial_lab.notebook.stepper import Stepping
+from avial_lab.planning.planned import best_of, plan_by_each, policy_table
+from avial_lab.planning.policies import Policy
+from avial_lab.planning.scaling import powers
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import compiled_so_far, made_since, use_cluster
@@ -121,7 +128,8 @@ class AvialMagics(Magics):
         """Compile the program in the cell, show how it is split and scheduled, and run it.
 
         The program's buffers are the NumPy arrays of the same name. A cell without avial's
-        operations is a plain function of MLIR; its arguments are variables in the same way.
+        operations is a plain function of MLIR; its arguments are variables in the same way. A cell
+        that begins with `def` or a decorator is a function in Python.
 
         A value that begins with a dash is written `--opt=-value`; one with blanks in quotes:
         `--expect-error="no device"`.
@@ -134,6 +142,9 @@ class AvialMagics(Magics):
           %avial stages [NAME [STAGE]]          its lowering, stage by stage
           %avial step [NAME] [--stage=S]        step through it, compare, edit a stage
           %avial report [NAME] FILE.html        everything about it in one page
+          %avial plan [NAME] [--topology=T] [--policy=P] [--bandwidth=X] [--latency=X]
+                                               its run, predicted here or on T (a file, or
+                                               preset:laptop …), if links were X times as fast
           %avial load                          the kernels there are
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
@@ -173,6 +184,8 @@ class AvialMagics(Magics):
         number, magic_line = _running(self._shell)
         name = options.name or options.out or f"cell{number}"
         topology = self.cluster.topology if self.cluster and options.ranks is None else None
+        if is_python(cell):
+            return self._compile_python(options, "#\n" * magic_line + cell, f"In [{number}]")
         with compiling(name, self._shell, quiet=options.quiet) as progress:
             program = avial_lab.compile(
                 "\n" * magic_line + cell,  # so that lines are numbered as in the editor
@@ -185,6 +198,13 @@ class AvialMagics(Magics):
                 progress=progress,
                 **given(options),
             )
+        program = self._known(program, options)
+        if options.run or options.check:
+            self._go(program, options)
+        return program
+
+    def _known(self, program: Program, options: argparse.Namespace) -> Program:
+        """Tuned where that is asked for, and among the session's programs."""
         if options.tune is not None:
             threads, more = options.threads, options.oversubscribe
             program = program.tune(options.tune, threads=threads, oversubscribe=more)
@@ -192,8 +212,24 @@ class AvialMagics(Magics):
         self.programs[program.name] = program
         if options.out:
             self._shell.user_ns[_identifier(options.out)] = program
+        return program
+
+    def _compile_python(self, options: argparse.Namespace, cell: str, place: str) -> Program:
+        """The cell's function, compiled for the variables of its parameters' names."""
+        chosen = given(options)
+        if self.cluster and options.ranks is None:
+            chosen["ranks"] = self.cluster.topology.ranks
+        function = define(cell, self._shell, chosen, name=place)
+        names = self._shell.user_ns
+        program = function.compile(
+            **python_arguments(function, names, self._scalars(options.define))
+        )
+        program = self._known(
+            replace(program, name=options.name or options.out or program.name), options
+        )
         if options.run or options.check:
-            self._go(program, options)
+            with function.errors(program):
+                self._go(program, options)
         return program
 
     def _go(self, program: Program, options: argparse.Namespace) -> None:
@@ -258,6 +294,7 @@ class AvialMagics(Magics):
             "stages": self._stages,
             "step": self._step,
             "report": self._report,
+            "plan": self._plan,
             "load": self._load,
             "doctor": self._doctor,
             "help": self._help,
@@ -333,6 +370,25 @@ class AvialMagics(Magics):
     def _report(self, options: argparse.Namespace) -> None:
         path = self._program(options.name).report(options.file)
         display(Note(f"Written: {path} ({format_bytes(path.stat().st_size)})"))
+
+    def _plan(self, options: argparse.Namespace) -> None:
+        """Policies in one table, or ranks; and the simulated run."""
+        program = self._program(options.name)
+        here = machine = program.schedule.topology
+        if options.topology is not None:
+            machine = topology_called(options.topology)
+        if (options.bandwidth, options.latency) != (1.0, 1.0):
+            machine = machine.with_links(bandwidth=options.bandwidth, latency=options.latency)
+        if program.plan is not None:
+            display(program.scaling(powers(machine.ranks, base=4), topology=machine))
+            display(program.simulate(machine))
+            return
+        costs = program.costs(None if machine == here else machine)
+        policies = () if options.policy is None else (Policy(options.policy),)
+        found = plan_by_each(program.graph, machine, policies, costs=costs)
+        title = f"{program.name} on {machine.speeds} ({machine.ranks:,} ranks), simulated"
+        display(policy_table(found, title))
+        display(best_of(found))
 
     def _load(self, options: argparse.Namespace) -> None:
         """A kernel's text in the next cell, its arrays and numbers among the variables."""
@@ -501,6 +557,14 @@ def line_parser() -> MagicArgumentParser:
         command.add_argument("name", nargs="?")
     stages.add_argument("stage", nargs="?")
     report.add_argument("file", metavar="FILE.html")
+    plan = commands.add_parser("plan")
+    plan.add_argument("name", nargs="?")
+    plan.add_argument("--topology", metavar="T", help="a file, or preset:NAME")
+    plan.add_argument("--policy", choices=[each.value for each in Policy])
+    for what, times in (("--bandwidth", "as fast"), ("--latency", "as long to begin")):
+        plan.add_argument(
+            what, type=float, default=1.0, metavar="X", help=f"what if links took X times {times}"
+        )
     load = commands.add_parser("load")
     load.add_argument("kernel", nargs="?")
     load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")

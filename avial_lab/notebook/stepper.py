@@ -60,7 +60,7 @@ class Stepping:
         data = stepper_data(
             program.stages.values(),
             program.inside if inside else None,
-            source=program.text,
+            source=program.question.source.shown,
             cell=program.cell,
             at=at,
             edited=edited,

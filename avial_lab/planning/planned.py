@@ -96,6 +96,42 @@ def plan(
     return PlannedSchedule(**parts, costs=costs, planning_s=took)
 
 
+Tried = PlannedSchedule | tuple[Policy, AvialError]
+"""What a policy found, or why it did not."""
+
+
+def plan_by_each(
+    graph: Workflow | TaskGraph,
+    topology: Topology | str | Path,
+    policies: Iterable[Policy] = (),
+    *,
+    costs: Costs | None = None,
+    seed: int = 0,
+    budget_s: float | None = None,
+) -> list[Tried]:
+    """The plan of each policy, by default of all but the exact one, which is for few tasks and
+    needs OR-tools. Raises what stands in the way of all of them.
+    """
+    chosen = list(policies) or [policy for policy in Policy if policy is not Policy.EXACT]
+    found: list[Tried] = []
+    for policy in chosen:
+        try:
+            found.append(
+                plan(graph, topology, policy=policy, costs=costs, seed=seed, budget_s=budget_s)
+            )
+        except AvialError as error:
+            found.append((policy, error))
+    if not any(isinstance(each, PlannedSchedule) for each in found):
+        raise next(each[1] for each in found if isinstance(each, tuple))
+    return found
+
+
+def best_of(found: Iterable[Tried]) -> PlannedSchedule:
+    """The one with the shortest makespan."""
+    plans = (each for each in found if isinstance(each, PlannedSchedule))
+    return min(plans, key=lambda each: each.makespan_s)
+
+
 def _policy(policy: Policy | str) -> Policy:
     try:
         return Policy(policy)
@@ -104,7 +140,7 @@ def _policy(policy: Policy | str) -> Policy:
         raise OptionError(f"unknown policy '{policy}'", hint=f"there are: {known}") from None
 
 
-def policy_table(plans: Iterable[PlannedSchedule | tuple[Policy, AvialError]], title: str) -> Table:
+def policy_table(plans: Iterable[Tried], title: str) -> Table:
     """One row a policy, the shortest makespan first; what could not plan says why."""
     found = list(plans)
     good = [each for each in found if isinstance(each, PlannedSchedule)]

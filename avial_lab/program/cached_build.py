@@ -122,6 +122,6 @@ def _in_cell(built: Built, source: Source) -> Built:
 
 def _placed(item: Placed, source: Source) -> Placed:
     span = item.span
-    if span is None or span.text != source.text:
+    if span is None or span.text != source.shown:
         return item
     return replace(item, span=replace(span, cell=source.cell))

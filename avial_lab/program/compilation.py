@@ -69,6 +69,7 @@ def compile(
     name: str = "program",
     timeout: float | None = None,
     progress: Callable[[str], None] | None = None,
+    written: str = "",
     **options: Unpack[Keywords],
 ) -> Program:
     """Parse, analyse, place, lower and build `text`, a program in avial's notation or in MLIR.
@@ -102,6 +103,7 @@ def compile(
     which passes did less for want of a size.
 
     `progress` is called with what the compiler is at, five times a second from half a second on.
+    `written` is what the text was made of, where its operations have places in that.
 
     Raises ParseError, VerifyError, BindError, ScheduleError or PassError for what is wrong with the
     program, and CompilerCrash where the compiler's process died. Warns with FaultWarning where one
@@ -109,6 +111,7 @@ def compile(
     """
     _check_others(topology, function, cell, name, timeout)
     source, bound = _source(text, cell, arrays, scalars or {}, function)
+    source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
     source = replace(source, parallel=chosen.parallel)
     question = Build(source, topology, chosen)

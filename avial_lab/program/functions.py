@@ -64,7 +64,14 @@ class FunctionProgram:
     are those of it. `py_func` is the function itself.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Mapping[str, Any],
+        *,
+        cell: str | None = None,
+    ) -> None:
+        """`cell`: what its file is called, of a notebook's cell."""
         if isinstance(function, FunctionProgram):
             function = function.py_func
         if not inspect.isfunction(function):
@@ -74,6 +81,7 @@ class FunctionProgram:
             )
         self.py_func = function
         self.options = dict(options)
+        self.cell = cell
         self.versions: dict[object, Version] = {}
         self._last: Version | None = None
         self._signature = inspect.signature(function)
@@ -91,7 +99,7 @@ class FunctionProgram:
         own = new_results(version.translated.result)
         program = replace(version.program, arrays=arrays | own)
         self._last = replace(version, program=program)
-        with self._errors(lambda: str(program.printed)):
+        with self.errors(program):
             program.run(self._place(program), **self._run_options)
         return handed_back(version.translated.result, given, own)
 
@@ -117,11 +125,12 @@ class FunctionProgram:
         options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN} | {
             "ranks": ranks
         }
-        with self._errors(lambda: ""):
+        with self.errors():
             program = compile_program(
                 translated.text,
                 arrays=arrays,
-                cell=f"{translated.file} as MLIR",
+                cell=translated.file,
+                written=self.source.text,
                 name=self.py_func.__name__,
                 **options,
             )
@@ -139,6 +148,7 @@ class FunctionProgram:
             self.py_func,
             {name: argument_of(name, value) for name, value in given.items()},
             overlapping=overlapping(given),
+            cell=self.cell,
         )
 
     def _ranks(self) -> int:
@@ -164,12 +174,15 @@ class FunctionProgram:
     # -- errors ------------------------------------------------------------------------------------
 
     @contextmanager
-    def _errors(self, printed: Callable[[], str]) -> Generator[None]:
-        """What goes wrong is told in the Python source, as Python's exception where it has one."""
+    def errors(self, program: Program | None = None) -> Generator[None]:
+        """What goes wrong, in a run of `program` or before one, is told in the Python source, as
+        Python's exception where it has one.
+        """
         try:
             yield
         except (RunError, VerifyError) as error:
-            raise self._as_python(error, printed()) from None
+            printed = "" if program is None else str(program.printed)
+            raise self._as_python(error, printed) from None
         except AvialError as error:
             error.span = self._told(error.span)
             raise
@@ -188,7 +201,7 @@ class FunctionProgram:
 
     @property
     def source(self) -> FunctionSource:
-        return source_of(self.py_func)
+        return source_of(self.py_func, self.cell)
 
     def _span(self, line: int, column: int) -> CellSpan:
         source = self.source
@@ -196,10 +209,9 @@ class FunctionProgram:
 
     def _told(self, span: CellSpan | None) -> CellSpan | None:
         """With its line, where it is in the function's file."""
-        if span is None or span.text:
+        if span is None or span.cell not in (self.source.file, self.source.place):
             return span
-        source = self.source
-        return self._span(span.line, span.column) if span.cell == source.file else span
+        return self._span(span.line, span.column)
 
     # -- what a Program tells ----------------------------------------------------------------------
 

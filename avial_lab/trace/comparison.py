@@ -161,12 +161,14 @@ class Comparison:
         return "\n".join(f"  {name}: {cause}" for name, cause in self.errors)
 
     def __str__(self) -> str:
+        if not self.measured.ranks:
+            return f"predicted {format_seconds(self.predicted.makespan_s)}; {self.measured.label}"
         causes = f"The largest errors\n{self.causes}" if self.errors else ""
         parts = [self.summary, self.note, self.table.to_text(), self.paths, causes]
         return "\n".join(filter(None, parts))
 
     def __repr__(self) -> str:
-        return brief(self, self.summary)
+        return brief(self, self.summary if self.measured.ranks else "of a run without ranks")
 
 
 def _seconds(trace: Trace) -> dict[str, float]:

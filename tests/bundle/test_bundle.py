@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from avial_lab.bundle.pack import pack
+from avial_lab.bundle.pack import pack, wishes
 from avial_lab.core.errors import BindError
 from avial_lab.runtime.bare.contents import CASES, Bundle
 from tests.runtime.native.builds import built, write_sources
@@ -62,7 +62,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which NumPy is all that is installed."""
+    """An environment in which NumPy is all that is installed, beside another MPI's library."""
     folder = tmp_path_factory.mktemp("bare")
     root = Path(np.__file__).parent
     (folder / "numpy").symlink_to(root)
@@ -70,7 +70,10 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (folder / "numpy.libs").symlink_to(libs)
     for name in NOT_THERE:
         (folder / f"{name}.py").write_text(f"raise ImportError('{name} is not to be needed')")
-    return {"PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
+    (folder / "other.c").write_text("int ompi_mpi_comm_self, MPI_Get_version;\n")
+    assert built(["-shared", "-o", "libmpi.so", "other.c"], folder) == ""
+    known = {"LD_LIBRARY_PATH": str(folder)}
+    return {**known, "PATH": os.defpath, "PYTHONPATH": str(folder), "HOME": str(folder)}
 
 
 def run(
@@ -103,7 +106,7 @@ def test_it_runs_where_nothing_is_installed(
         assert row["said"] == "bit for bit"
         assert row["copies_as_planned"]
         assert row["sent_as_planned"]
-    assert parts["copies"]["bytes"] > 0
+    assert parts["copies"]["copied_bytes"] > 0
     faults = parts["faults"]
     said = {row["fault"]: row["said"] for row in faults["rows"]}
     assert all(row["ok"] for row in faults["rows"]), said
@@ -156,6 +159,16 @@ def test_what_a_real_driver_refuses_is_told(
     values = found["parts"]["values"]
     assert [row["case"] for row in values["rows"]] == [NAME]
     assert "the driver does not take the kernels" in values["rows"][0]["said"]
+
+
+def test_kernels_are_packed_small_and_for_more_blocks_than_one() -> None:
+    names = [wish.name for wish in wishes(["kernels/gemm"], (1, 2), None)]
+    assert names == [
+        "gemm/f32/1", "gemm/f32/2", "gemm/f64/1", "gemm/f64/2", "gemm/f32 small/1",
+    ]  # fmt: skip
+    assert [wish.name for wish in wishes(["gemm"], (3,), "LARGE")] == [
+        "gemm/f32 large/3", "gemm/f64 large/3",
+    ]  # fmt: skip
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

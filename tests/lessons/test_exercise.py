@@ -12,7 +12,7 @@ import avial_lab
 from avial_lab.core.errors import CellSpan, CheckError
 from avial_lab.planning.task_graph import Dependency, Hazard, TaskKind
 from avial_lab.program.program import Program
-from avial_lab.trace import Event, EventKind, Trace
+from avial_lab.trace import Event, EventKind, Total, Trace
 from tests.notebook.conftest import recorded_loops, recorded_program
 
 
@@ -168,3 +168,23 @@ def test_what_cannot_fail_is_no_check(deck: Program) -> None:
         avial_lab.check(deck)
     with pytest.raises(CheckError, match="takes a program, not str"):
         avial_lab.check("deck", levels=2)  # type: ignore[arg-type]
+
+
+def test_a_predicted_time_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spent = [
+        Total(0, "S1", EventKind.TASK, 1, 0.001, 0),
+        Total(0, "S2", EventKind.WAIT, 1, 0.003, 8),
+    ]
+    events = (Event(EventKind.TASK, "S1", 0, "cpu0", 0.0, 0.004),)
+    trace = Trace(1, events, "simulated on a laptop", totals=tuple(spent))
+    monkeypatch.setattr(Program, "simulate", lambda *_: trace)
+    program = recorded_loops()
+    out, error = told(capsys, program, predicted={"preset:laptop": 0.005})
+    assert (out, error) == ("✓ at most 5 ms on a laptop, simulated\n", "")
+    out, error = told(capsys, program, predicted={"preset:laptop": 0.002})
+    assert "✗ at most 2 ms on a laptop, simulated" in out
+    assert "it takes 4 ms" in out
+    assert out.index("75 % of the ranks' time: sending and waiting for S2") < out.index("25 %")
+    assert error == "1 of 1 point not met: see the ✗ above"

@@ -185,3 +185,18 @@ def test_ranks_of_equal_nodes_have_the_same_hardware() -> None:
     assert set(kinds.tolist()) == {0}
     ((node, cores),) = hardware
     assert (node.cores, cores) == (32, 32)
+
+
+def test_what_if_links_were_others() -> None:
+    laptop = preset("laptop")
+    slow = laptop.with_links(bandwidth=0.5, latency=10)
+    ((before,), (after,)) = (each.speeds.links for each in (laptop, slow))
+    assert after.bandwidth_bytes_per_s == before.bandwidth_bytes_per_s / 2
+    assert after.latency_s == pytest.approx(10 * before.latency_s)
+    assert slow.speeds.label != laptop.speeds.label
+    tree = preset("fat-tree-1024").with_links("infiniband", latency=2)
+    assert {link.latency_s for link in tree.speeds.links} == {1e-6}
+    with pytest.raises(OptionError, match="no link of kind 'ethernet'"):
+        laptop.with_links("ethernet")
+    with pytest.raises(OptionError, match="more than 0"):
+        laptop.with_links(bandwidth=0)

@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 
 import avial_lab
 from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
+from avial_lab.lessons.demo import deck_text
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.registry import Known, Record, this_owner
@@ -472,3 +473,34 @@ def test_the_verdict_is_shown_where_no_picture_is(
     assert page.run(f"%%avial --check --show=none --name=quiet\n{CELL}") is None
     assert len(runs) == 1
     assert page.text.startswith("quiet: ")
+
+
+DOUBLED = """
+func.func @f(%A: memref<4096xf64>) {
+  affine.for %i = 0 to 4096 {
+    %x = affine.load %A[%i] : memref<4096xf64>
+    %y = arith.addf %x, %x : f64
+    affine.store %y, %A[%i] : memref<4096xf64>
+  }
+  return
+}
+"""
+
+
+def test_plans_the_run_of_a_program_of_loops(page: Page) -> None:
+    page.run("import numpy; A = numpy.ones(4096)")
+    assert page.run(f"%%avial -o twice -q\n{DOUBLED}") is None
+    assert page.run("%avial plan twice --topology=preset:laptop --bandwidth=0.5") is None
+    assert "By ranks on a laptop with other links, simulated" in page.text
+    assert "simulated on a laptop with other links" in page.text
+    error = page.run("%avial plan twice --topology=preset:latop")
+    assert isinstance(error, AvialError)
+
+
+def test_plans_the_run_of_a_program_of_tasks(page: Page) -> None:
+    page.run("import numpy; a, b, c, d = (numpy.zeros(20, numpy.int32) for _ in range(4))")
+    assert page.run(f"%%avial -o deck -q\n{deck_text()}") is None
+    assert page.run("%avial plan deck --policy=heft") is None
+    assert "deck on this machine" in page.text
+    assert "heft" in page.text
+    assert "simulated on this machine" in page.text

@@ -63,10 +63,10 @@ def _text(output: nbformat.NotebookNode) -> str:
 
 
 def _without_times(text: str) -> str:
-    """`text` of one output: a run's events end it, and only a run that takes its time is shown
-    while it runs.
+    """`text` of one output: a run's events end it, or the beginning of a comparison of a run with
+    its prediction; and only a run that takes its time is shown while it runs.
     """
-    text, _, _ = text.partition("Where the time went")
+    text, *_ = re.split("^predicted [0-9]|Where the time went", text, maxsplit=1, flags=re.M)
     text = re.sub(r"^critical path: .*$", "", text, flags=re.M)  # of the times measured
     text = re.sub(
         r"[\d.]+ (ns|µs|ms|s|%|×|GFLOP/s|GB/s|runs)(?!\w)|pid \d+|cluster [0-9a-f]+,", "#", text

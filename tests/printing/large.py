@@ -8,6 +8,7 @@ import numpy as np
 
 from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.explanation import Cell, Choice, Explanation, Tried
+from avial_lab.artifact.kernels import KernelRow
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside, Stages
@@ -98,6 +99,7 @@ def large() -> list[object]:
         Step(StepKind.RUN, NAME), Piece(3, NAME, BOX), Number(NAME, "f64", 1e300),
         Access(NAME, NAME, REGION, False, (NAME,) * 32, REGION),
         Binding(graph.buffers * MANY, graph.storages * MANY), MachineCode(b"code", CELL_TEXT),
+        KernelRow(NAME, (NAME,) * 3, (64, 4, 1), (NAME,) * MANY),
         *_of_runs(), *_of_loops(), *_of_stages(), *_others(), *_of_tables(),
         *_of_requests(graph, schedule, binary),
     ]  # fmt: skip

@@ -47,3 +47,13 @@ def test_it_is_drawn_on_one_axis_and_escaped() -> None:
     html = plot.comparison_figure(_compared((4.0, 2.0, 1e-6)))
     assert "<a test>" not in html
     assert html.count("data:image/svg+xml") == 2
+
+
+def test_a_run_without_ranks_has_nothing_to_compare() -> None:
+    """Where MPI could not start, the reference ran in its place."""
+    found = Comparison(PREDICTED, (Trace(0, (), "reference run, <why>"),), {})
+    assert str(found) == "predicted 2 s; reference run, <why>"
+    assert "measured" not in repr(found)
+    html = plot.comparison_figure(found)
+    assert "<why>" not in html
+    assert html.count("data:image/svg+xml") == 1

@@ -47,6 +47,9 @@ KERNEL = "avial.kernel"
 last six arguments are the numbers of the block and of the thread in it.
 """
 
+BLOCKS = "avial.blocks"
+"""On such a function: in words how many blocks there are in x, y and z."""
+
 QUEUED = "avial.queued"
 """On a call of a kernel's grid, whose last three operands are its blocks: the kernel's name."""
 
@@ -123,3 +126,6 @@ SUMMED = "avial.summed"
 
 PIPELINE = "avial.pipeline"
 """On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""
+
+DIVIDED = "avial.divided"
+"""On a module of placed tensors that are tasks now: what moves and what devices hold, in lines."""

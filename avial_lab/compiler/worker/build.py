@@ -6,7 +6,7 @@ Build -> Built. Errors carry places without their text where they come from MLIR
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -14,6 +14,7 @@ from mlir import ir
 
 from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.kernels import kernels_in
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
@@ -61,6 +62,7 @@ from avial_lab.compiler.worker.placed import (
     ranks_of_tasks,
     schedule_on_ranks,
     sums_of_tasks,
+    told_of_division,
 )
 from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
@@ -92,7 +94,7 @@ class Stopwatch:
 
 def with_text(span: CellSpan | None, source: Source) -> CellSpan | None:
     return (
-        replace(span, text=source.text) if span is not None and span.cell == source.cell else span
+        replace(span, text=source.shown) if span is not None and span.cell == source.cell else span
     )
 
 
@@ -232,6 +234,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         else {},
         contracted=_contracts(question, module),
         functions=_functions(module, strict=options.strict),
+        divided=told_of_division(module.operation),
     )
 
 
@@ -366,7 +369,7 @@ def build_split(
         done.phases,
         sync=question.options.sync,
         numbers=numbers,
-        ptx=ptx_in(done.stages),
+        stages=done.stages,
     )
     watch.lap("plan")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
@@ -441,7 +444,7 @@ def planned(
     sync: Sync,
     edited: str = "",
     numbers: tuple[Number, ...] = (),
-    ptx: Mapping[str, str],
+    stages: Sequence[Stage],
 ) -> tuple[Binary, Plan, Schedule]:
     """A program of loops, the plan of its runs, and the schedule that follows from it."""
     binary, plan = planned_binary(
@@ -452,8 +455,9 @@ def planned(
         edited=edited,
         numbers=numbers,
         drivers=topology.drivers,
-        ptx=ptx,
+        ptx=ptx_in(stages),
     )
+    kernels = next((kernels_in(stage.text) for stage in stages if stage.name == "gpu"), ())
     schedule = schedule_phases(
         graph,
         topology,
@@ -464,7 +468,7 @@ def planned(
         sync=sync,
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
-    manifest = replace(binary.manifest, kinds=schedule.device_kinds)
+    manifest = replace(binary.manifest, kinds=schedule.device_kinds, kernels=kernels)
     return replace(binary, manifest=manifest), plan, schedule
 
 
@@ -479,7 +483,7 @@ def with_code(
         return replace(built, stages=stages, binary=binary_of(code, manifest, ptx=ptx_in(stages)))
     graph, topology = schedule.graph, schedule.topology
     binary, plan, schedule = planned(
-        code, graph, topology, phases, sync=schedule.sync, ptx=ptx_in(stages)
+        code, graph, topology, phases, sync=schedule.sync, stages=stages
     )
     stages = _with_messages(stages, plan, phases)
     return replace(built, stages=stages, binary=binary, plan=plan, schedule=schedule)

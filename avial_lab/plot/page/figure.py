@@ -90,6 +90,10 @@ def timeline_figure(trace: Trace, schedule: Schedule | None = None) -> str:
 
 def comparison_figure(comparison: Comparison, schedule: Schedule | None = None) -> str:
     """The predicted run above the measured one, on one axis, and the tasks of both."""
+    if not comparison.measured.ranks:
+        return (
+            f"<p>{svg.escape(str(comparison))}</p>{timeline_figure(comparison.predicted, schedule)}"
+        )
     span_s = max(comparison.predicted.makespan_s, comparison.measured.makespan_s)
     words = (comparison.note, comparison.paths, *(f"{n}: {why}" for n, why in comparison.errors))
     predicted, measured = (

@@ -153,7 +153,7 @@ def _present(run: _Run) -> str:
     run.report.facts["machine"] = found.get("machine", {"device": {"missing": ended.words}})
     run.report.save()
     if "machine" not in found:
-        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}")
+        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}".strip())
         return "failed"
     return "failed" if "missing" in found["machine"]["device"] else "done"
 
@@ -201,7 +201,7 @@ def _through(run: _Run, names: Sequence[str], ranks: int, seed: int) -> list[str
             break
         if begun and begun[0] in waiting:
             waiting.remove(begun[0])
-            said = f"{ended.words}\n{ended.printed}"
+            said = f"{ended.words}\n{ended.printed}".strip()
             row = {"seed": seed, "case": begun[0], "ok": False, "said": said}
             run.report.add(run.part, row)
         elif len(waiting) == before:
@@ -215,21 +215,36 @@ def _values(run: _Run) -> str:
 
 
 def _two_ranks(run: _Run) -> str:
-    return _cases(run, (0,), ranks=lambda case: case.ranks > 1)
+    state = _cases(run, (0,), ranks=lambda case: case.ranks > 1)
+    _count_copies(run, run.part)
+    return state
 
 
 def _copies(run: _Run) -> str:
-    """Of what has been run until here."""
-    rows = [row for row in run.report.facts["parts"]["values"]["rows"] if "copies" in row]
-    wrong = [row for row in rows if not (row["copies_as_planned"] and row["sent_as_planned"])]
-    planned = {case.name: case.copies for case in run.bundle.contents.cases}
-    for row in wrong:
-        said = f"copied {row['copies']}, planned {list(planned[row['case']])}"
+    """Of what has been run on one rank."""
+    return "done" if _count_copies(run, "values") else "left out"
+
+
+def _count_copies(run: _Run, part: str) -> int:
+    """Tells what the runs of a part copied, and those that copied or sent something else than was
+    planned; how many runs there are.
+    """
+    rows = [row for row in run.report.facts["parts"][part]["rows"] if "copies" in row]
+    planned = {case.name: case for case in run.bundle.contents.cases}
+    for row in rows:
+        if row["copies_as_planned"] and row["sent_as_planned"]:
+            continue
+        case = planned[row["case"]]
+        said = (
+            f"copied {row['copies']} and sent {row['sent_bytes']} bytes; planned are "
+            f"{list(case.copies)} and {case.sent_bytes}"
+        )
         run.report.add(run.part, {"case": row["case"], "ok": False, "said": said})
     nbytes = sum(copy[3] for row in rows for copy in row["copies"])
     copies = sum(copy[2] for row in rows for copy in row["copies"])
-    run.report.put(run.part, runs=len(rows), copies=copies, bytes=nbytes)
-    return "done" if rows else "left out"
+    sent = sum(row["sent_bytes"] for row in rows)
+    run.report.put(run.part, runs=len(rows), copies=copies, copied_bytes=nbytes, sent_bytes=sent)
+    return len(rows)
 
 
 def _faults(run: _Run) -> str:
@@ -273,7 +288,7 @@ def _afterwards(run: _Run, fault: Fault) -> dict[str, Any]:
 
 
 def _race(run: _Run) -> str:
-    state: dict[str, Any] = {"notes": [], "not_run": [], "bandwidth": {}}
+    state: dict[str, Any] = {"notes": [], "not_run": [], "on_cpu": [], "bandwidth": {}}
 
     def hear(fact: dict[str, Any]) -> None:
         if "racer" in fact:
@@ -285,15 +300,17 @@ def _race(run: _Run) -> str:
             state["notes"].append(fact["note"])
         elif "left" in fact:
             state["not_run"].append(fact["left"])
+        elif "on_cpu" in fact:
+            state["on_cpu"].append(fact["on_cpu"])
         state["began"] = fact.get("began", "")
         run.report.put(run.part, **state)
 
     seconds = max(run.left - 10, 1)
     ended = run.child(run.module("race", f"{seconds:.0f}"), run.left, hear)
     if state.pop("began", ""):
-        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}")
+        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}".strip())
     if not run.report.facts["parts"][run.part]["rows"]:
-        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}")
+        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}".strip())
         return "failed"
     return "cut short" if ended.late or state["not_run"] else "done"
 

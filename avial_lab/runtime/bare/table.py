@@ -13,6 +13,16 @@ Facts = Mapping[str, Any]
 GOALS = {"axpy": 0.9, "scale": 0.9, "exp": 0.9, "jacobi": 0.7, "jacobi-3d": 0.7, "sum": 0.85}
 """Of the copy bandwidth of the same run."""
 
+LEFT = {
+    "not_run": "no time for",
+    "waits_for_hardware": "waits for hardware",
+    "on_cpu": "nothing of it runs on a device",
+}
+"""What of a part was not done, and why."""
+
+MOST = 400
+"""Letters of what went wrong; all of it is in the file."""
+
 LAUNCH_GOAL = 1.3
 """Times what a RawKernel of CuPy's takes."""
 
@@ -31,16 +41,12 @@ def _lines(facts: Facts) -> Iterator[str]:
         bad = [row for row in rows if not row.get("ok", True)]
         count = f"{len(rows) - len(bad)} of {len(rows)} right" if rows else ""
         yield f"{name:<8} {part['state']:<10} {part.get('seconds', 0):>6.1f} s  {count}"
-        if part.get("error"):
-            yield f"    {part['error'].strip()}"
+        yield from (f"    {line[:MOST]}" for line in part.get("error", "").splitlines()[-1:])
         for row in bad:
             label = next(str(row[k]) for k in ("case", "fault", "racer") if k in row)
             said = str(row.get("said") or row.get("failed")).strip()
-            yield f"    {label}: {said[:400]}"
-        for key, words in (
-            ("not_run", "no time for"),
-            ("waits_for_hardware", "waits for hardware"),
-        ):
+            yield f"    {label}: {said[:MOST]}"
+        for key, words in LEFT.items():
             if part.get(key):
                 yield f"    {words}: {', '.join(part[key])}"
     yield ""

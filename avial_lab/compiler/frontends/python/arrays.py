@@ -11,11 +11,13 @@ import ast
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, constant
 from avial_lab.compiler.frontends.python.emitter import Emitter
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind, promoted
 from avial_lab.compiler.frontends.python.linear import Linear, least, most, number
 from avial_lab.compiler.frontends.python.values import (
@@ -58,6 +60,7 @@ class Arrays:
                 raise self.refuse(
                     "how large this array is, is known only when it runs",
                     "make it before the loop, as large as it gets, and work on a part of it",
+                    HangsOnTheIteration,
                 )
             extents.append(max(high, 0))
         kind = Kind(kind.dtype)
@@ -185,9 +188,13 @@ class Arrays:
             numbers = [None if end is None else end.known for end in ends]
             chosen = range(*slice(numbers[0], numbers[1], step).indices(extent.known))
             return number(chosen.start), number(len(chosen)), step
+        if step == -1 and ends == [None, None]:
+            return extent - number(1), extent, -1
         if step != 1:
             raise self.refuse(
-                "a slice with a step has ends that are numbers here", "write it as a loop"
+                "a slice with a step has ends that are numbers here",
+                "write it as a loop",
+                HangsOnTheIteration,
             )
         first = number(0) if ends[0] is None else self._clamped(ends[0], extent)
         last = extent if ends[1] is None else self._clamped(ends[1], extent)
@@ -264,12 +271,98 @@ class Arrays:
         """One of `compute` for each element, of the operands' elements, which are broadcast."""
         given = [self.lazy(self._kept(operand)) for operand in operands]
         shape = self.broadcast(*(each.shape for each in given))
+        masked = [each for each in given if each.mask is not None]
+        if masked:
+            self._check_masks(given)
 
         def element(at: Sequence[Linear]) -> Number:
             return compute(*(each.element(self._own_index(each, at)) for each in given))
 
         reads = tuple(array for each in given for array in each.reads)
-        return Lazy(kind, shape, element, reads, 1 + sum(each.cost for each in given))
+        cost = 1 + sum(each.cost for each in given)
+        if not masked:
+            return Lazy(kind, shape, element, reads, cost)
+        return Lazy(kind, shape, element, reads, cost, masked[0].mask, masked[0].mask_key)
+
+    def _check_masks(self, given: Sequence[Lazy]) -> None:
+        keys = {each.mask_key for each in given if each.shape}
+        if len(keys) > 1:
+            raise self.refuse(
+                "how many elements the masks leave is known only when it runs",
+                "use one mask on all of them, or np.where",
+            )
+
+    def masked(self, array: Array | Lazy, mask: Array | Lazy, key: object) -> Lazy:
+        """The elements where the mask holds."""
+        source, test = self.lazy(array), self.lazy(mask)
+        if len(source.shape) != len(test.shape):
+            raise self.refuse("a mask has the shape of its array here", "write it as a loop")
+        shape = self.broadcast(source.shape, test.shape)
+        reads = (*source.reads, *test.reads)
+        cost = source.cost + test.cost
+        return Lazy(source.kind, shape, source.element, reads, cost, test.element, key)
+
+    def assign_masked(
+        self, target: Array, mask: Array | Lazy, value: Array | Lazy | Number
+    ) -> None:
+        """Elements of the target get the value's where the mask holds."""
+        source, test = self.lazy(value), self.lazy(mask)
+        if source.shape and source.mask is None and source.shape != target.shape:
+            raise self.refuse("what is assigned under a mask has that mask, or is a number", "")
+        if any(self._disturbs(target, array) for array in (*source.reads, *test.reads)):
+            test = self.lazy(self.materialised(test))
+            if source.shape:
+                source = self.lazy(self.materialised(replace(source, mask=None)))
+        with self.nest(target.shape) as at:
+            holds = self.a.truth(test.element(at))
+            if holds.known is False:
+                return
+            with self.e.block(f"scf.if {self.a.value(holds)} {{"):
+                self.store(source.element(at if source.shape else []), target, at)
+
+    def gathered(self, array: Array, index: Sequence[Any]) -> Lazy:
+        """Elements whose subscripts are in integer arrays, which are broadcast."""
+        if len(index) > len(array.shape) or any(each is None for each in index):
+            raise self.refuse("integer arrays index dimensions, one each", "write it as a loop")
+        index = [*index, *[ALL] * (len(array.shape) - len(index))]
+        picked = [d for d, each in enumerate(index) if not isinstance(each, slice)]
+        if picked != list(range(picked[0], picked[-1] + 1)):
+            raise self.refuse("integer arrays index neighbouring dimensions here", "use a loop")
+        kept = [each if isinstance(each, slice) else ALL for each in index]
+        inner = self.view(array, kept)
+        wholes = {d: self.lazy(index[d]) for d in picked}
+        shape = self.broadcast(*(each.shape for each in wholes.values()))
+        first = picked[0]
+        before, after = inner.shape[:first], inner.shape[picked[-1] + 1 :]
+
+        def element(at: Sequence[Linear]) -> Number:
+            own = at[first : first + len(shape)]
+            where = [
+                self.position(each.element(self._own_index(each, own)), inner.shape[d])
+                for d, each in wholes.items()
+            ]
+            return self.load(inner, [*at[:first], *where, *at[first + len(shape) :]])
+
+        reads = (array, *(r for each in wholes.values() for r in each.reads))
+        kind = Kind(array.kind.dtype)
+        return Lazy(kind, (*before, *shape, *after), element, reads, 4)
+
+    def scatter(self, array: Array, index: Sequence[Any], value: Array | Lazy | Number) -> None:
+        """The last of those that go to one place stays."""
+        index = [*index, *[ALL] * (len(array.shape) - len(index))]
+        if any(isinstance(each, slice) for each in index):
+            raise self.refuse("integer arrays index all dimensions here", "write it as a loop")
+        wholes = [self.lazy(each) for each in index]
+        source = self.lazy(value)
+        shape = self.broadcast(source.shape, *(each.shape for each in wholes))
+        if any(self._disturbs(array, each) for each in source.reads):
+            source = self.lazy(self.materialised(source))
+        with self.nest(shape) as at:
+            where = [
+                self.position(each.element(self._own_index(each, at)), extent)
+                for each, extent in zip(wholes, array.shape, strict=True)
+            ]
+            self.store(source.element(self._own_index(source, at)), array, where)
 
     def _kept(self, value: Array | Lazy | Number) -> Array | Lazy | Number:
         if isinstance(value, Lazy) and value.cost > HEAVY * 8:
@@ -307,10 +400,10 @@ class Arrays:
             raise self.refuse(
                 f"operands could not be broadcast together with shapes {words}", "", ValueError
             )
-        raise self.refuse(
-            f"whether the shapes {words} are equal is known only when it runs",
-            "write it as a loop",
-        )
+        one, other = self.e.index(x), self.e.index(y)
+        ok = self.e.value(f"arith.cmpi eq, {one}, {other} : index")
+        self.a.raise_unless(ok, "ValueError", "operands could not be broadcast together")
+        return x
 
     @contextmanager
     def nest(self, shape: Shape, words: str = "ijklmn") -> Generator[list[Linear]]:
@@ -343,6 +436,7 @@ class Arrays:
     def assign(self, target: Array, value: Array | Lazy | Number) -> None:
         """Every element of `target` gets the value's, which is broadcast."""
         source = self.lazy(value)
+        self._refuse_masked(source)
         while len(source.shape) > len(target.shape) and source.shape[0].known == 1:
             inner = source
             source = replace(
@@ -374,10 +468,28 @@ class Arrays:
     def materialised(self, value: Array | Lazy | Number) -> Array:
         """Computed, in memory of its own."""
         source = self.lazy(value)
+        self._refuse_masked(source)
         made = self.fresh(source.kind, source.shape)
         with self.nest(source.shape) as at:
             self.store(source.element(at), made, at)
         return made
+
+    def _refuse_masked(self, value: Lazy) -> None:
+        if value.mask is not None:
+            raise self.refuse(
+                "how many elements the mask leaves is known only when it runs",
+                "reduce them, assign them under the same mask, or use np.where",
+            )
+
+    def frozen(self, value: Lazy) -> Lazy:
+        """The same values under the same mask, both as they are now."""
+        assert value.mask is not None
+        plain = self.lazy(self.materialised(replace(value, mask=None)))
+        test = Lazy(NP_BOOL, value.shape, value.mask, ())
+        mask = self.lazy(self.materialised(test))
+        return replace(
+            plain, mask=mask.element, mask_key=value.mask_key, reads=(*plain.reads, *mask.reads)
+        )
 
     def in_memory(self, value: Array | Lazy) -> Array:
         return value if isinstance(value, Array) else self.materialised(value)
@@ -417,9 +529,13 @@ class Arrays:
             inner = tuple(source.shape[d] for d in axes)
             with self.nest(inner, "rstuvw") as along:
                 full = where | dict(zip(axes, along, strict=True))
-                element = self.a.cast(source.element([full[d] for d in range(rank)]), kind)
-                # The element first: what is added to stands beside the addition.
-                self.store(step(self.load(target, at), element), target, at)
+                place = [full[d] for d in range(rank)]
+                element = self.a.cast(source.element(place), kind)
+                old = self.load(target, at)
+                new = step(old, element)
+                if source.mask is not None:
+                    new = self.a.select(self.a.truth(source.mask(place)), new, old)
+                self.store(new, target, at)
         if not kept and not keep:
             return self.load(target, [])
         if keep:
@@ -428,16 +544,21 @@ class Arrays:
 
     def product(self, x: Array | Lazy, y: Array | Lazy) -> Number | Array:
         """As numpy.matmul of one or two dimensions."""
-        left, right = self.in_memory(x), self.in_memory(y)
         kind = promoted(x.kind, y.kind)
+        if len(x.shape) == 1 and len(y.shape) == 1:
+            return self._inner(x, y, kind)
+        left, right = self.in_memory(x), self.in_memory(y)
+        if len(left.shape) > 2:
+            return self._stacked(left, right, kind)
         rows, columns = left.shape[:-1], right.shape[-1:] if len(right.shape) == 2 else ()
         if not (1 <= len(left.shape) <= 2 and 1 <= len(right.shape) <= 2):
             raise self.refuse(
                 "products of matrices have one or two dimensions here", "write the loops"
             )
-        inner = right.shape[-2] if len(right.shape) == 2 else right.shape[0]
-        terms = self._same(left.shape[-1], inner, (left.shape, right.shape))
-        if left.shape[-1].known == 1 and terms.known != 1:
+        sizes = list(right.shape)
+        inner = sizes[-2] if len(sizes) == 2 else sizes[0]
+        terms = self._same([*left.shape][-1], inner, (left.shape, right.shape))
+        if [*left.shape][-1].known == 1 and terms.known != 1:
             raise self.refuse("the sizes of the product do not match", "", ValueError)
         shape = (*rows, *columns)
         target = self.fresh(kind, shape) if shape else self.cell(kind)
@@ -451,6 +572,37 @@ class Arrays:
             term = self._times(a, b)
             self.store(self._plus(self.load(target, at), term), target, at)
         return target if shape else self.load(target, [])
+
+    def _inner(self, x: Array | Lazy, y: Array | Lazy, kind: Kind) -> Number | Array:
+        """Of two rows."""
+        terms = self._same(x.shape[0], y.shape[0], (x.shape, y.shape))
+        if x.shape[0].known == 1 and terms.known != 1:
+            raise self.refuse("the sizes of the product do not match", "", ValueError)
+        product = self.mapped(kind, self._times, x, y)
+        zero = self.a.cast(constant(0), Kind(kind.dtype))
+        return self.reduced(product, Kind(kind.dtype), lambda _: zero, self._plus, axes=[0])
+
+    def _stacked(self, left: Array, right: Array, kind: Kind) -> Array:
+        """A stack of matrices by one, or by a stack."""
+        stack = left.shape[:-2]
+        if len(right.shape) > 2:
+            stack = self.broadcast(left.shape[:-2], right.shape[:-2])
+        rows, inner = list(left.shape)[-2:]
+        other, columns = list(right.shape)[-2:]
+        terms = self._same(inner, other, (left.shape, right.shape))
+        shape = (*stack, rows, columns)
+        target = self.fresh(kind, shape)
+        zero = self.a.cast(constant(0), Kind(kind.dtype))
+        whole_left, whole_right = self.lazy(left), self.lazy(right)
+        with self.nest(shape) as at:
+            self.store(zero, target, at)
+            with self.nest((terms,), "r") as (k,):
+                row = self._own_index(whole_left, [*at[:-1], k])
+                column = self._own_index(whole_right, [*at[:-2], k, at[-1]])
+                a = self.a.cast(self.load(left, row), Kind(kind.dtype))
+                b = self.a.cast(self.load(right, column), Kind(kind.dtype))
+                self.store(self._plus(self.load(target, at), self._times(a, b)), target, at)
+        return target
 
     def _times(self, x: Number, y: Number) -> Number:
         return self.a.binary(ast.Mult(), x, y)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from avial_lab.compiler.frontends.python import library
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
 from avial_lab.compiler.frontends.python.creation import Creation
 from avial_lab.compiler.frontends.python.elementwise import Given, told
@@ -270,12 +271,6 @@ class Calls(Creation):
         value = self.t.number(x, ast.Pass())
         return replace(value, kind=_PYTHONS[value.kind.dtype.kind])
 
-    def flat(self, x: Value, *_: Value) -> Value:
-        array = self._array(x)
-        if len(array.shape) == 1:
-            return self.t.arrays.materialised(array)
-        return self.reshape(array, constant(-1))
-
     def conjugate(self, x: Value) -> Value:
         def compute(value: Number) -> Number:
             if not value.kind.is_complex:
@@ -346,6 +341,13 @@ def _operator(op: ast.operator) -> Callable[..., Any]:
 
 def _comparison(op: ast.cmpop) -> Callable[..., Any]:
     return lambda calls, x, y: calls.t._compared(op, x, y)
+
+
+def _inlined(function: types.FunctionType) -> Callable[..., Any]:
+    """A function of NumPy's, written in Python here."""
+    return lambda calls, *args, **named: calls.t.inlined(
+        function, calls._bound(function, list(args), named), ast.Pass()
+    )
 
 
 _KNOWN: dict[object, Callable[..., Any]] = {
@@ -434,6 +436,21 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.asarray: _method_of("as_array"),
     np.dot: _method_of("dot"),
     np.outer: _method_of("outer"),
+    np.ndarray: _method_of("empty"),
+    np.clip: _method_of("clip"),
+    np.tril: _partial("triangle", True),
+    np.triu: _partial("triangle", False),
+    np.concatenate: _method_of("joined"),
+    np.hstack: _method_of("beside"),
+    np.repeat: _method_of("repeated"),
+    np.add.outer: _partial("all_pairs", ast.Add()),
+    np.subtract.outer: _partial("all_pairs", ast.Sub()),
+    np.multiply.outer: _partial("all_pairs", ast.Mult()),
+    np.linalg.cholesky: _inlined(library.cholesky),
+    np.linalg.solve: _inlined(library.solve),
+    np.linalg.inv: _inlined(library.inv),
+    np.cov: _inlined(library.cov),
+    np.histogram: _inlined(library.histogram),
     np.transpose: _method_of("transpose"),
     np.flip: _method_of("flip"),
     np.reshape: _method_of("reshape"),

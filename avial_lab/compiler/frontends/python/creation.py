@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import (
     COMPLEX,
     FLOAT,
     INT,
+    INT64,
     Kind,
     promoted,
 )
@@ -146,6 +149,106 @@ class Creation(Reductions):
 
         return Lazy(kind, (count,), element, (), 4)
 
+    def grid(self, node: ast.expr) -> Value:
+        """np.mgrid[0:n, 0:m]."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        ends: list[tuple[Linear, Linear]] = []
+        for part in parts:
+            if not isinstance(part, ast.Slice) or part.upper is None or part.step is not None:
+                raise self.t.refused("np.mgrid takes stretches of step 1 here", "use np.arange")
+            low = number(0) if part.lower is None else self._end_of(part.lower)
+            ends.append((low, self._end_of(part.upper)))
+        shape = tuple(high - low for low, high in ends)
+        made = [
+            Lazy(
+                INT64, shape, lambda at, d=d, low=low: self.t.a.cast(affine(at[d] + low), INT64), ()
+            )
+            for d, (low, _) in enumerate(ends)
+        ]
+        return tuple(made) if len(made) > 1 else made[0]
+
+    def _end_of(self, node: ast.expr) -> Linear:
+        return self.index(self.t.number(self.t.expression(node), node))
+
+    def joined(self, arrays: Value, axis: Value | None = None) -> Value:
+        """np.concatenate."""
+        parts = [self._array(each) for each in arrays] if isinstance(arrays, tuple) else []
+        if not parts:
+            raise self.t.refused("arrays are concatenated", "np.concatenate((a, b))", TypeError)
+        known = 0 if axis is None else self._axes(axis, len(parts[0].shape))[0]
+        kind = parts[0].kind
+        total = number(0)
+        for part in parts:
+            kind = promoted(kind, part.kind)
+            total = total + part.shape[known]
+        shape = list(parts[0].shape)
+        shape[known] = total
+        made = self.t.arrays.fresh(Kind(kind.dtype), tuple(shape))
+        begin = number(0)
+        for part in parts:
+            end = begin + part.shape[known]
+            stretch: list[slice] = [slice(None)] * len(shape)
+            stretch[known] = slice(affine(begin), affine(end))
+            self.t.arrays.assign(self.t.arrays.view(made, stretch), part)
+            begin = end
+        return made
+
+    def flat(self, x: Value, *_: Value) -> Value:
+        array = self._array(x)
+        if len(array.shape) == 1:
+            return self.t.arrays.materialised(array)
+        return self.reshape(array, constant(-1))
+
+    def repeated(self, a: Value, repeats: Value, axis: Value | None = None) -> Value:
+        """np.repeat, each element equally often."""
+        array = self._array(a)
+        if axis is None:
+            array = self._array(self.flat(array))
+        d = 0 if axis is None else self._axes(axis, len(array.shape))[0]
+        times = self.t.number(repeats, ast.Pass()).known
+        if not isinstance(times, int) or times < 1:
+            raise self.t.refused("np.repeat repeats a known number of times here", "")
+        source = self.t.arrays.lazy(array)
+        shape = list(source.shape)
+        shape[d] = shape[d].scaled(times)
+
+        def element(at: Sequence[Linear]) -> Number:
+            where = self.t.a.binary(ast.FloorDiv(), affine(at[d]), constant(times))
+            return source.element([*at[:d], self.index(where), *at[d + 1 :]])
+
+        return replace(source, shape=tuple(shape), element=element)
+
+    def beside(self, tup: Value) -> Value:
+        """np.hstack."""
+        parts = tup if isinstance(tup, tuple) else ()
+        flat = bool(parts) and len(self._array(parts[0]).shape) == 1
+        return self.joined(tup, constant(0 if flat else 1))
+
+    def triangle(self, lower: bool, m: Value, k: Value | None = None) -> Value:
+        """np.tril and np.triu."""
+        source = self.t.arrays.lazy(self._array(m))
+        by = constant(0) if k is None else self.t.number(k, ast.Pass())
+        op = ast.LtE() if lower else ast.GtE()
+
+        def element(at: Sequence[Linear]) -> Number:
+            end = self.t.a.binary(ast.Add(), affine(at[-2]), by)
+            holds = self.t.a.compared(op, affine(at[-1]), end)
+            zero = self.t.a.cast(constant(0), source.kind)
+            return self.t.a.select(holds, source.element(at), zero)
+
+        return replace(source, element=element, cost=source.cost + 2)
+
+    def clip(self, a: Value, a_min: Value, a_max: Value) -> Value:
+        return self.extreme("min", self.extreme("max", a, a_min), a_max)
+
+    def all_pairs(self, op: ast.operator, a: Value, b: Value) -> Value:
+        """np.add.outer and the like."""
+        left, right = (self.t.arrays.in_memory(self._array(each)) for each in (a, b))
+        column = self.t.arrays.view(
+            left, [*[slice(None)] * len(left.shape), *[None] * len(right.shape)]
+        )
+        return self.t.binary(op, column, right)
+
     def copy(self, a: Value, order: Value | None = None) -> Value:
         return self.t.arrays.materialised(self._array(a))
 
@@ -206,7 +309,7 @@ class Creation(Reductions):
         wanted = [self.t.number(each, ast.Pass()).known for each in given]
         old = [extent.known for extent in array.shape]
         if None in wanted or None in old:
-            raise self.t.refused("reshape takes sizes that are known here", "")
+            raise self.t.refused("reshape takes sizes that are known here", "", HangsOnTheIteration)
         total = math.prod(each or 0 for each in old)
         sizes = [int(each.real) for each in wanted if each is not None]
         if -1 in sizes:

@@ -6,6 +6,11 @@ from __future__ import annotations
 
 from avial_lab.core.errors import AvialError, CellSpan, VerifyError
 
+
+class HangsOnTheIteration(VerifyError):
+    """What has a meaning only where a loop's variable is known: a size, which array a name has."""
+
+
 _MADE: dict[type[Exception], type[VerifyError]] = {}
 
 
@@ -19,6 +24,8 @@ def error_of(kind: type[Exception] | None) -> type[VerifyError]:
     """
     if kind is None:
         return VerifyError
+    if issubclass(kind, VerifyError):
+        return kind
     if kind not in _MADE:
         _MADE[kind] = type(kind.__name__, (VerifyError, kind), {"__reduce__": _reduced})
     return _MADE[kind]

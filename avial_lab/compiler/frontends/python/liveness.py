@@ -92,3 +92,19 @@ def carried(statement: ast.If | ast.For | ast.While, after: Names) -> list[str]:
         if isinstance(statement, ast.For):
             bound |= assigned(statement.target) & after
     return sorted(bound & wanted)
+
+
+def is_bound(statement: ast.stmt, name: str) -> bool:
+    """Whether something in there binds the name anew; `name += …` alone does not, of an array."""
+    changed = {
+        id(node.target)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    }
+    return any(
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Store)
+        and id(node) not in changed
+        for node in ast.walk(statement)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,8 @@ class Reductions(Elementwise):
         if x.kind.is_complex and name in ("max", "min"):
             raise self.t.refused("complex numbers have no order here", "reduce their abs()")
         if name in ("max", "min"):
+            if isinstance(x, Lazy) and x.mask is not None:
+                raise self.t.refused("max and min take no masked elements here", "np.where")
             if any(x.shape[d].known == 0 for d in axes):
                 raise self.t.refused(
                     f"zero-size array to reduction operation {name}imum which has no identity",
@@ -102,11 +105,21 @@ class Reductions(Elementwise):
             axes=axes,
             keep=keep,
         )
+        if isinstance(x, Lazy) and x.mask is not None:
+            return self.t.binary(ast.Div(), total, self._count(x, axes, Kind(kind.dtype)))
         count = affine(number(1))
         for d in axes:
             count = self.t.a.binary(ast.Mult(), count, affine(x.shape[d]))
         by = self.t.a.cast(self.t.a.cast(count, FLOAT), Kind(kind.dtype))
         return self.t.binary(ast.Div(), total, by)
+
+    def _count(self, x: Lazy, axes: Sequence[int], kind: Kind) -> Number | Array:
+        """Elements under the mask."""
+        ones = replace(x, kind=kind, element=lambda _: self.t.a.cast(constant(1), kind))
+        zero = self.t.a.cast(constant(0), kind)
+        return self.t.arrays.reduced(
+            ones, kind, lambda _: zero, lambda a, b: self.t.a.binary(ast.Add(), a, b), axes=axes
+        )
 
     def variance(
         self,

@@ -19,6 +19,9 @@ from avial_lab.core.errors import CellSpan, ParseError
 _NOTEBOOK_CELL = re.compile(r"(?:ipykernel_\d+[/\\]\d+\.py|<ipython-input-(\d+)-[0-9a-f]+>)$")
 
 
+CELL = "notebook cell"
+
+
 @dataclass(frozen=True)
 class FunctionSource:
     """`text` is the whole file's (or cell's), so that its lines are the editor's; `file` is how the
@@ -30,6 +33,13 @@ class FunctionSource:
     text: str
     tree: ast.FunctionDef
 
+    @property
+    def place(self) -> str:
+        """Its file as locations in MLIR name it: a cell that runs again has another number, and the
+        same text.
+        """
+        return CELL if self.file.startswith("In [") else self.file
+
     def span(self, node: ast.AST) -> CellSpan:
         line = getattr(node, "lineno", self.tree.lineno)
         return CellSpan(self.file, self.text, line, getattr(node, "col_offset", 0) + 1)
@@ -39,8 +49,11 @@ class FunctionSource:
         return " ".join((ast.get_source_segment(self.text, node) or "").split())
 
 
-def source_of(function: Callable[..., object]) -> FunctionSource:
-    """Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda."""
+def source_of(function: Callable[..., object], cell: str | None = None) -> FunctionSource:
+    """`cell`: what its file is called.
+
+    Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda.
+    """
     name = function.__name__
     if name == "<lambda>":
         raise ParseError("a lambda has no name to be compiled by", hint="write it as a def")
@@ -52,7 +65,7 @@ def source_of(function: Callable[..., object]) -> FunctionSource:
             hint="put the function into a file or a notebook's cell",
         )
     tree = _definition(text, function, file)
-    return FunctionSource(name, _named(file), text, tree)
+    return FunctionSource(name, cell or _named(file), text, tree)
 
 
 def _definition(text: str, function: Callable[..., object], file: str) -> ast.FunctionDef:
@@ -85,5 +98,5 @@ def _named(file: str) -> str:
     """
     found = _NOTEBOOK_CELL.search(file)
     if found is not None:
-        return f"In [{found[1]}]" if found[1] else "notebook cell"
+        return f"In [{found[1]}]" if found[1] else CELL
     return Path(file).name

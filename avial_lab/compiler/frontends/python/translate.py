@@ -20,7 +20,7 @@ from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, c
 from avial_lab.compiler.frontends.python.arrays import Arrays, Index
 from avial_lab.compiler.frontends.python.calls import Calls, Sequenced
 from avial_lab.compiler.frontends.python.emitter import Emitter
-from avial_lab.compiler.frontends.python.exceptions import error_of
+from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration, error_of
 from avial_lab.compiler.frontends.python.jumps import Jumps, StoppedFor
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
@@ -31,7 +31,7 @@ from avial_lab.compiler.frontends.python.kinds import (
     promoted,
 )
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
-from avial_lab.compiler.frontends.python.liveness import carried, live_before
+from avial_lab.compiler.frontends.python.liveness import carried, is_bound, live_before
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.values import (
     Array,
@@ -40,6 +40,7 @@ from avial_lab.compiler.frontends.python.values import (
     Lazy,
     Method,
     Number,
+    Operand,
     Value,
     memref,
     whole,
@@ -49,6 +50,8 @@ from avial_lab.core.errors import AvialError, VerifyError
 MOST_CALLS = 40
 """Of functions within functions."""
 MOST_RESTARTS = 200
+MOST_UNROLLED = 64
+"""Iterations of loops whose body has a meaning only where its variable is known."""
 
 
 # -- what comes in and goes out --------------------------------------------------------------------
@@ -139,9 +142,13 @@ def translate(
     arguments: Mapping[str, Argument],
     *,
     overlapping: frozenset[str] = frozenset(),
+    cell: str | None = None,
 ) -> Translated:
-    """Raises ParseError or VerifyError at the place in the Python source."""
-    source = source_of(function)
+    """`cell`: what its file is called, where that is a notebook's cell.
+
+    Raises ParseError or VerifyError at the place in the Python source.
+    """
+    source = source_of(function, cell)
     kinds: Kinds = {}
     jumps = Jumps()
     bodies: dict[int, list[ast.stmt]] = {}
@@ -181,13 +188,14 @@ class Translation:
     bodies: dict[int, list[ast.stmt]]
 
     def __post_init__(self) -> None:
-        self.e = Emitter(self.source.file)
+        self.e = Emitter(self.source.place)
         self.a = Arithmetic(self.e, self.refused)
         self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
         self.frame = Frame(self.source, self.function)
         self.head: list[str] = []
         self.captured: dict[str, np.ndarray] = {}
         self.results: list[str] = []
+        self.unrolled = 0
         self.result_arrays: dict[str, str] = {}
         self.after: list[frozenset[str]] = []
 
@@ -208,23 +216,25 @@ class Translation:
             for n, line in zip(freed, self.e.entry, strict=True)
         }
         lines += [
-            f"  memref.dealloc {name} : {types[name]}"
+            f"  memref.dealloc {name} : {types[name]}{self.e.place}"
             for name in freed
             if name not in self.result_arrays
         ]
         lines = [self._as_results(line) for line in lines]
         given = ", ".join([*self.head, *self.results])
+        self.e.node = self.source.tree
+        place = self.e.place
         name = self.source.name if self.source.name.isascii() else "program"
         text = "\n".join(
             [
                 f"func.func @{name}({given}) attributes {{avial.contracted = false}} {{",
                 *[line for line in lines if line],
-                "  return",
-                "}",
+                f"  return{place}",
+                f"}}{place}",
                 "",
             ]
         )
-        return Translated(text, told, self.captured, self.source.file)
+        return Translated(text, told, self.captured, self.source.place)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -275,7 +285,7 @@ class Translation:
                     return Fixed(value.known)
                 name = self._new_result()
                 cell = whole(f"%{name}", Kind(value.kind.dtype), ())
-                self.results.append(f"%{name}: {cell.type}")
+                self.results.append(f"%{name}: {cell.type}{self.e.place}")
                 self.arrays.store(value, cell, [])
                 return ResultNumber(name, value.kind)
             case Array():
@@ -304,7 +314,7 @@ class Translation:
         sizes = tuple(extent or 0 for extent in shape)
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
-            self.results.append(f"%{name}: {value.type}")
+            self.results.append(f"%{name}: {value.type}{self.e.place}")
             self.result_arrays[value.memory] = f"%{name}"
             return ResultArray(name, value.kind.dtype, sizes)
         if value.own:
@@ -462,7 +472,7 @@ class Translation:
     def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
         found = self.expression(value)
         if len(targets) > 1 and isinstance(found, Lazy):
-            found = self.arrays.materialised(found)
+            found = self._kept(found)
         for target in targets:
             self._bind(target, found)
 
@@ -497,9 +507,7 @@ class Translation:
                 f"{count} values are wanted, and there are {len(found)}", "", ValueError, node=node
             )
         # All are evaluated before any is bound: a, b = b, a.
-        return [
-            self.arrays.materialised(each) if isinstance(each, Lazy) else each for each in found
-        ]
+        return [self._kept(each) if isinstance(each, Lazy) else each for each in found]
 
     def bind_name(self, name: str, value: Value) -> None:
         if isinstance(value, Fixed) and isinstance(value.value, Held):
@@ -507,11 +515,10 @@ class Translation:
         if isinstance(value, Method):
             raise self.refused("a method is called where it is named", "")
         if isinstance(value, Lazy):
-            value = (
-                self._into_cell(name, value)
-                if isinstance(self.frame.names.get(name), Cell)
-                else self.arrays.materialised(value)
-            )
+            value = self._kept(value)
+        if isinstance(value, Lazy):
+            self.frame.names[name] = value
+            return
         cell = self.frame.names.get(name)
         if not isinstance(cell, Cell):
             if isinstance(value, Number) and value.linear is None and value.known is not None:
@@ -530,11 +537,15 @@ class Translation:
             raise self.refused(
                 f"'{name}' becomes {_word(value)} in a loop or a branch, and is used after it",
                 "give it another name there, or assign to its elements: name[:] = …",
+                HangsOnTheIteration,
             )
         self._store_cell(cell, value)
 
-    def _into_cell(self, name: str, value: Lazy) -> Array:
-        return self.arrays.materialised(value)
+    def _kept(self, value: Lazy) -> Array | Lazy:
+        """In memory, so that it stays what it is now."""
+        if value.mask is None:
+            return self.arrays.materialised(value)
+        return self.arrays.frozen(value)
 
     def _into_array(self, cell: Cell, name: str, value: Value) -> None:
         """A name of an array that a loop binds again: its elements change."""
@@ -543,6 +554,7 @@ class Translation:
             raise self.refused(
                 f"'{name}' names another array in each iteration",
                 f"copy the elements: {name}[:] = …",
+                HangsOnTheIteration,
             )
         if (
             not isinstance(value, Array)
@@ -552,6 +564,7 @@ class Translation:
             raise self.refused(
                 f"'{name}' becomes an array of another kind in a loop or a branch",
                 "give it another name there",
+                HangsOnTheIteration,
             )
         self.arrays.assign(cell.memory, value)
 
@@ -574,7 +587,13 @@ class Translation:
                 self.bind_name(name, after)
             case ast.Subscript(base, index):
                 array = self._array(self.expression(base), base)
-                part = self.subscripted(array, self.indices(index, array))
+                places = self.indices(index, array)
+                if _is_picked(places):
+                    old = self._picked(array, places, index)
+                    new = self.operand(self.binary(op, old, self.expression(value)))
+                    self._put(array, places, new)
+                    return
+                part = self.subscripted(array, places)
                 if not part.shape:
                     given = self.expression(value)
                     old = self.arrays.load(part, [])
@@ -600,9 +619,11 @@ class Translation:
         base = self.expression(target.value)
         array = self._array(base, target.value)
         with self.e.at(target):
-            part = self._target(array, target)
-            if isinstance(part, Lazy):
+            places = self.indices(target.slice, array)
+            if _is_picked(places):
+                self._put(array, places, self.operand(value))
                 return
+            part = self.subscripted(array, places)
             if isinstance(value, Fixed) and isinstance(value.value, Held):
                 value = self.loaded(value.value)
             if not isinstance(value, Number | Array | Lazy):
@@ -612,8 +633,20 @@ class Translation:
             else:
                 self.arrays.assign(part, value)
 
-    def _target(self, array: Array, target: ast.Subscript) -> Array | Lazy:
-        return self.subscripted(array, self.indices(target.slice, array))
+    def _put(self, array: Array, places: Sequence[Any], value: Operand) -> None:
+        """Assignment under a mask, or to places that arrays name."""
+        if _is_mask(places[0]):
+            self.arrays.assign_masked(array, places[0], value)
+        else:
+            self.arrays.scatter(array, places, value)
+
+    def _picked(self, array: Array, places: Sequence[Any], node: ast.expr) -> Lazy:
+        """The elements under a mask, or at places that arrays name."""
+        if _is_mask(places[0]):
+            if len(places) > 1:
+                raise self.refused("a mask is the only subscript here", "write it as a loop")
+            return self.arrays.masked(array, places[0], ast.dump(node))
+        return self.arrays.gathered(array, places)
 
     def _store_number(self, value: Number, part: Array, node: ast.AST) -> None:
         if value.kind.is_complex and not part.kind.is_complex:
@@ -708,6 +741,8 @@ class Translation:
             before = self.frame.names.get(name)
             if isinstance(before, Cell):
                 continue
+            if isinstance(before, Array) and not is_bound(node, name):
+                continue  # a += b changes its elements
             if isinstance(before, Fixed) and isinstance(before.value, Held):
                 before = self.loaded(before.value)
             key = (*self.frame.path, id(node), name)
@@ -724,6 +759,7 @@ class Translation:
                     f"'{name}' is an array of the caller's and is bound to another in a loop or "
                     "a branch",
                     f"copy the elements: {name}[:] = …, or {name} = {name}.copy() before",
+                    HangsOnTheIteration,
                 )
             return Cell(key, array, array.kind)
         kind = self.kinds.get(key)
@@ -767,6 +803,30 @@ class Translation:
         if isinstance(node, StoppedFor):
             self._stopped(node, sequence, node.flag, live)
             return
+        before = self._here()
+        try:
+            self._rolled(node, sequence, live)
+        except HangsOnTheIteration:
+            turns = _known_turns(sequence)
+            self.unrolled += 1 if turns is None else len(turns)
+            if turns is None or self.unrolled > MOST_UNROLLED:
+                raise
+            # Sizes that hang on the loop's variable are known in each iteration by itself.
+            self._back_to(before)
+            self._unrolled(node, [sequence.element(number(turn)) for turn in turns], live)
+
+    def _here(self) -> _Point:
+        e = self.e
+        names = dict(self.frame.names)
+        return _Point(len(e.lines), len(e.entry), dict(e.ranges), e.dims, names, list(self.head))
+
+    def _back_to(self, point: _Point) -> None:
+        """Everything since then is undone."""
+        del self.e.lines[point.lines :], self.e.entry[point.entry :]
+        self.e.ranges, self.e.dims = dict(point.ranges), point.dims
+        self.frame.names, self.head = dict(point.names), list(point.head)
+
+    def _rolled(self, node: ast.For, sequence: Sequenced, live: frozenset[str]) -> None:
         cells = self._cells(node, live)
         names = dict(self.frame.names)
         low, high, step = sequence.low, sequence.high, sequence.step
@@ -956,7 +1016,7 @@ class Translation:
         name = f"global{len(self.captured)}"
         self.captured[name] = array
         kind = Kind(array.dtype)
-        self.head.append(f"%{name}: {memref(array.shape, kind)}")
+        self.head.append(f"%{name}: {memref(array.shape, kind)}{self.e.place}")
         return whole(f"%{name}", kind, array.shape)
 
     def loaded(self, held: Held) -> Number:
@@ -1208,8 +1268,13 @@ class Translation:
             return base[known]
         if isinstance(base, Lazy):
             base = self.arrays.materialised(base)
+        if isinstance(base, Fixed) and base.value is np.mgrid:
+            return self.calls.grid(index)
         array = self._array(base, value)
-        return self.item_at(array, self.indices(index, array))
+        places = self.indices(index, array)
+        if _is_picked(places):
+            return self._picked(array, places, index)
+        return self.item_at(array, places)
 
     def _known_slice(self, node: ast.expr) -> slice:
         assert isinstance(node, ast.Slice)
@@ -1230,10 +1295,6 @@ class Translation:
         return self.arrays.load(part, [])
 
     def subscripted(self, array: Array, index: Sequence[Any]) -> Array:
-        if any(isinstance(each, Array | Lazy) for each in index):
-            raise self.refused(
-                "an array is no subscript yet", "write it as a loop over its elements"
-            )
         return self.arrays.view(array, index)
 
     def indices(self, node: ast.expr, array: Array) -> list[Any]:
@@ -1286,7 +1347,7 @@ class Translation:
         source = self._source_of(function)
         outer = self.frame
         self.frame = Frame(source, function, dict(given), (*outer.path, id(node)))
-        file, self.e.file = self.e.file, source.file
+        file, self.e.file = self.e.file, source.place
         try:
             with self.e.at(source.tree):
                 result = self.block_with_result(self._body_of(source))
@@ -1303,6 +1364,27 @@ class Translation:
 
 
 _SOURCES: dict[object, FunctionSource] = {}
+
+
+@dataclass(frozen=True)
+class _Point:
+    """How far a translation has come."""
+
+    lines: int
+    entry: int
+    ranges: Mapping[str, Range]
+    dims: frozenset[str]
+    names: Mapping[str, Value | Cell]
+    head: list[str]
+
+
+def _known_turns(sequence: Sequenced) -> range | None:
+    """The few values that a loop's variable takes, where they are known."""
+    low, high, step = (each.known for each in (sequence.low, sequence.high, sequence.step))
+    if low is None or high is None or not step:
+        return None
+    turns = range(low, high, step)
+    return turns if len(turns) <= MOST_UNROLLED else None
 
 
 @dataclass
@@ -1349,6 +1431,15 @@ class _ReturnCells:
         if not found:
             return None
         return found if self.is_tuple else found[0]
+
+
+def _is_picked(places: Sequence[Any]) -> bool:
+    """Whether arrays are among the subscripts."""
+    return any(isinstance(each, Array | Lazy) for each in places)
+
+
+def _is_mask(place: object) -> bool:
+    return isinstance(place, Array | Lazy) and place.kind.is_bool
 
 
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -78,7 +78,8 @@ class Array:
 @dataclass(frozen=True)
 class Lazy:
     """Values not computed yet: `element` writes what computes the one at an index. `reads`: the
-    arrays that it looks at. cost: operations of an element.
+    arrays that it looks at. cost: operations of an element. mask: of what it is only there where
+    that holds, in the order of the elements; values with one `mask_key` have the same.
     """
 
     kind: Kind
@@ -86,6 +87,8 @@ class Lazy:
     element: Callable[[Sequence[Linear]], Number]
     reads: tuple[Array, ...]
     cost: int = 1
+    mask: Callable[[Sequence[Linear]], Number] | None = None
+    mask_key: object = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import (
     is_launched_from_host,
     why_no_kernel,
 )
+from avial_lab.compiler.codegen.loops.kernel_nests import distribute, draw_out
 from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
     KERNEL,
     LAUNCH,
     LAUNCHER,
@@ -36,6 +38,7 @@ from avial_lab.compiler.ir.attributes import (
 )
 from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.effects import ACCESSES, LOADS, symbols_in, text_attribute
+from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import (
@@ -45,7 +48,7 @@ from avial_lab.compiler.ir.operations import (
     itemsize_of,
     operations_in,
 )
-from avial_lab.compiler.ir.remarks import add_remark, listed
+from avial_lab.compiler.ir.remarks import UNNAMED, add_remark, listed
 from avial_lab.machine.devices.cuda import MOST_BLOCKS
 
 NAME = "form-kernels"
@@ -53,7 +56,7 @@ NAME = "form-kernels"
 MOST_BYTES = 16
 """That a thread loads of one array at a time: fewer leave memory idle, and more take registers."""
 
-BLOCKS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 2, 2)}
+THREADS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 2, 2)}
 """Threads in x, y and z by the number of axes: 256, rows of which are whole lines of memory. (One
 with no axis is a single thread.)
 """
@@ -104,8 +107,8 @@ class _Launcher:
 
     def write(self) -> None:
         block = self.function.regions[0].blocks[0]
-        scop = read_scop(self.function)
         distinct = has_no_aliases(self.function)
+        scop = self._rearranged(block) if distinct else read_scop(self.function)
         loops = list(free_loops_in(block, scop)) if is_launched_from_host(block, scop) else []
         for loop in loops:
             self._parallel(loop, axes_of(loop, scop, alone=not distinct), scop, distinct)
@@ -114,11 +117,22 @@ class _Launcher:
         self.function.attributes[LAUNCHER] = ir.UnitAttr.get()
         self.function.attributes[SHARED] = ir.UnitAttr.get()
 
+    def _rearranged(self, block: ir.Block) -> Scop:
+        """Loops in the form that has most threads."""
+        scop = read_scop(self.function)
+        for change in (distribute, draw_out):
+            if not is_launched_from_host(block, scop):
+                break
+            changed = [change(loop, scop) for loop in list(free_loops_in(block, scop))]
+            if any(changed):
+                scop = read_scop(self.function)
+        return scop
+
     def _parallel(
         self, loop: ir.Operation, axes: Sequence[Axis], scop: Scop, distinct: bool
     ) -> None:
         order = sorted(range(len(axes)), key=lambda k: (axes[k].unit, k), reverse=True)
-        threads = BLOCKS[len(axes)]
+        threads = THREADS[len(axes)]
         kernel = _Kernel(self, loop, axes, order, threads)
         with ir.InsertionPoint(loop), loop.location:
             kernel.measure()
@@ -136,7 +150,7 @@ class _Launcher:
         """All of it by one thread."""
         ops = [view.operation for view in block.operations][:-1]
         add_remark(self.function, NAME, "its loops run in order, on a single thread")
-        kernel = _Kernel(self, self.function, (), (), BLOCKS[0])
+        kernel = _Kernel(self, self.function, (), (), THREADS[0])
         kernel.write(distinct, ops)
         with ir.InsertionPoint(block.operations[len(block.operations) - 1]), self.function.location:
             kernel.launch()
@@ -313,6 +327,7 @@ class _Kernel:
         numbers = [ir.Location.name(name, self.loop.location) for name in _PLACES]
         kernel, inside = self._function(self.name, [*places, *numbers])
         kernel.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
+        kernel.attributes[BLOCKS] = ir.ArrayAttr.get([ir.StringAttr.get(b) for b in self._blocks()])
         given = list(kernel.arguments)
         own = given[: len(self.arguments)]
         with ir.InsertionPoint(_end_of(kernel)), self.loop.location:
@@ -330,6 +345,14 @@ class _Kernel:
                 self._under(guards, lambda: self._call_element([*own, *values]))
             else:
                 self._go_along(own, values, steps, guards, inside)
+
+    def _blocks(self) -> list[str]:
+        """In words."""
+        known = [
+            f"ceil({name_of(self.axes[k].variable.location) or UNNAMED} / {self._iterations(xyz)})"
+            for xyz, k in enumerate(self.order)
+        ]
+        return [*known, *["1"] * (len("xyz") - len(known))]
 
     def _variables(self, given: Sequence[ir.Value]) -> list[ir.Value]:
         """Of each axis the number of this thread's first iteration."""

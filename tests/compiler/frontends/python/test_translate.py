@@ -158,6 +158,46 @@ def swapped_scalars(n):
     return a
 
 
+def masks(a, b, m):
+    a[a > 0.5] = 0
+    b[m] = b[m] * 2 + 1
+    b[m] -= 1
+    chosen = a[m]
+    b[0] = 9
+    return chosen.sum(), a[a < 0.25].mean(), np.where(m, a, b), np.clip(a, 0.1, 0.3)
+
+
+def places(a, i, j):
+    a[i] += a[j]
+    return a[i], a[j] * 2, np.sum(a[i])
+
+
+def added_in_place(pos, vel, n):
+    for _ in range(n):
+        pos += vel * 0.5
+    return np.hstack((pos, vel)), np.triu(pos), np.add.outer(pos[0], vel[:, 1])
+
+
+def library_functions(a, data):
+    whole = a @ a.T + np.eye(a.shape[0], dtype=np.int64) * 40
+    stack = np.reshape(a, (2, 1, 2, 4)) @ a.T[:, :2]
+    counts, _ = np.histogram(data, 4)
+    return whole, stack, counts
+
+
+def grid(n):
+    i, j = np.mgrid[0:n, 1:n]
+    return i * 10 + j, np.arange(2, 9, 3), np.linspace(0, 1, 7), np.full((2, 2), 7)
+
+
+def sizes_by_iteration(a):
+    u, v = a.copy(), a * 2
+    for i in range(3):
+        a[:] = np.reshape(np.reshape(a, (2**i, 4 // 2**i)).T, (4,)) + i
+        u, v = v, u
+    return u, v
+
+
 CASES: list[tuple[Any, ...]] = [
     (from_the_end, R.random(6), R.random(6)),
     (branches, np.arange(-5, 8)),
@@ -193,6 +233,13 @@ CASES: list[tuple[Any, ...]] = [
     (running, R.random(6)),
     (first_bound_in_a_loop, R.random(4), R.random(4)),
     (swapped_scalars, 10),
+    (masks, R.random((3, 4)), R.random((3, 4)), R.random((3, 4)) > 0.4),
+    (places, np.arange(8.0), np.array([1, -2, 3]), np.array([0, 4, 7])),
+    (places, np.arange(8.0), np.array([1, 9, 3]), np.array([0, 4, 7])),  # IndexError
+    (added_in_place, R.random((3, 3)), R.random((3, 3)), 4),
+    (library_functions, R.integers(0, 5, (4, 4)), R.random(30)),
+    (grid, 4),
+    (sizes_by_iteration, np.arange(4.0)),
 ]
 
 

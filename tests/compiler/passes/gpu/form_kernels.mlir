@@ -9,7 +9,7 @@
 // CHECK: affine.store %{{.*}}, %[[B]][%[[EI]], %[[EJ]]]
 
 // CHECK: func.func private @S1_kernel(
-// CHECK-SAME: %[[HIGH:.*]]: index, %[[KA:.*]]: memref<100x70xf32>, %[[KB:.*]]: memref<100x70xf32>, %[[I0:.*]]: index, %[[J0:.*]]: index, %[[BX:.*]]: index, %[[BY:.*]]: index, %{{.*}}: index, %[[TX:.*]]: index, %[[TY:.*]]: index, %{{.*}}: index) attributes {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias, avial.shared}
+// CHECK-SAME: %[[HIGH:.*]]: index, %[[KA:.*]]: memref<100x70xf32>, %[[KB:.*]]: memref<100x70xf32>, %[[I0:.*]]: index, %[[J0:.*]]: index, %[[BX:.*]]: index, %[[BY:.*]]: index, %{{.*}}: index, %[[TX:.*]]: index, %[[TY:.*]]: index, %{{.*}}: index) attributes {avial.blocks = ["ceil({{.*}} / 64)", "ceil({{.*}} / 16)", "1"], avial.kernel = array<i64: 64, 4, 1>, avial.no_alias, avial.shared}
 // CHECK: %[[SKIPY:.*]] = arith.muli %[[BY]], %c16
 // CHECK: %[[ROWS:.*]] = arith.muli %[[TY]], %c4
 // CHECK: %[[Y:.*]] = arith.addi %[[SKIPY]], %[[ROWS]]
@@ -165,5 +165,76 @@ func.func private @S2(%A: memref<50xf32>) attributes {avial.no_alias, avial.task
 func.func @left_alone(%A: memref<50xf32>) {
   call @S1(%A) {avial.launch = array<i64: 0>} : (memref<50xf32>) -> ()
   call @S2(%A) : (memref<50xf32>) -> ()
+  return
+}
+
+// -----
+
+// Parts of a loop are kernels of their own; what goes over columns goes outside of what is in order.
+
+// CHECK-LABEL: func.func private @S1_kernel.element(
+// CHECK-NOT: affine.for
+// CHECK: arith.mulf
+// CHECK: func.func private @S1_kernel(
+// CHECK-SAME: avial.kernel = array<i64: 64, 4, 1>
+// CHECK: func.func private @S1_kernel_0.element(
+// CHECK: affine.for %{{.*}} = 0 to 30 {
+// CHECK-NOT: affine.for
+// CHECK: func.func private @S1_kernel_0(
+// CHECK-SAME: avial.kernel = array<i64: 64, 4, 1>
+// CHECK: func.func private @S1(
+// CHECK: call @S1_kernel.grid(
+// CHECK: call @S1_kernel_0.grid(
+func.func private @S1(%C: memref<20x70xf64>, %A: memref<20x30xf64>, %B: memref<30x70xf64>, %beta: f64) attributes {avial.no_alias, avial.task = "S1"} {
+  affine.for %i = 0 to 20 {
+    affine.for %j = 0 to 70 {
+      %c = affine.load %C[%i, %j] : memref<20x70xf64>
+      %d = arith.mulf %c, %beta : f64
+      affine.store %d, %C[%i, %j] : memref<20x70xf64>
+    }
+    affine.for %k = 0 to 30 {
+      affine.for %j = 0 to 70 {
+        %a = affine.load %A[%i, %k] : memref<20x30xf64>
+        %b = affine.load %B[%k, %j] : memref<30x70xf64>
+        %c = affine.load %C[%i, %j] : memref<20x70xf64>
+        %ab = arith.mulf %a, %b : f64
+        %d = arith.addf %c, %ab : f64
+        affine.store %d, %C[%i, %j] : memref<20x70xf64>
+      }
+    }
+  }
+  return
+}
+func.func @parts(%C: memref<20x70xf64>, %A: memref<20x30xf64>, %B: memref<30x70xf64>, %beta: f64) {
+  call @S1(%C, %A, %B, %beta) {avial.launch = array<i64: 0, 1, 2, -1>} : (memref<20x70xf64>, memref<20x30xf64>, memref<30x70xf64>, f64) -> ()
+  return
+}
+
+// -----
+
+// A value that goes from part to part keeps them together.
+
+// CHECK-LABEL: func.func private @S1_kernel.element(
+// CHECK: affine.for
+// CHECK: func.func private @S1_kernel(
+// CHECK-SAME: avial.kernel = array<i64: 256, 1, 1>
+// CHECK-NOT: @S1_kernel_0
+func.func private @S1(%A: memref<50x40xf64>, %x: memref<50xf64>) attributes {avial.no_alias, avial.task = "S1"} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 50 {
+    %sum = affine.for %j = 0 to 40 iter_args(%s = %zero) -> f64 {
+      %a = affine.load %A[%i, %j] : memref<50x40xf64>
+      %t = arith.addf %s, %a : f64
+      affine.yield %t : f64
+    }
+    affine.for %j = 0 to 40 {
+      affine.store %sum, %A[%i, %j] : memref<50x40xf64>
+    }
+    affine.store %sum, %x[%i] : memref<50xf64>
+  }
+  return
+}
+func.func @together(%A: memref<50x40xf64>, %x: memref<50xf64>) {
+  call @S1(%A, %x) {avial.launch = array<i64: 0, 1>} : (memref<50x40xf64>, memref<50xf64>) -> ()
   return
 }

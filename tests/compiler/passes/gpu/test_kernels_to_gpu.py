@@ -42,6 +42,9 @@ def test_the_arithmetic_is_the_cpus(strict: bool) -> None:
     assert ("mul.rn.f32" in text) == strict
     assert not re.search(r"\b(add|mul|mad|div|sqrt)\.(f32|approx|full|ftz)", text)
     assert text.encode() in program.binary.shared_object, "the program carries it"
+    (row,) = program.binary.manifest.kernels
+    assert str(row) == f"{name}: ceil(i / 1024) blocks of 256 threads"
+    assert row.arguments.count("ptr") == 2
 
 
 def test_elementary_functions_are_the_projects_own() -> None:

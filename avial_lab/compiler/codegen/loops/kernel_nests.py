@@ -1,0 +1,102 @@
+"""Nests in the form that has most threads: free loops outside, one nest for each part of a body.
+
+A free loop of several parts -> one for each; a free loop around one in order -> columns outside.
+
+    for i: { for j: C[i, j] *= b          for i: for j: C[i, j] *= b
+             for k: for j:           ->   for i: for j: for k: C[i, j] += A[i, k] * B[k, j]
+               C[i, j] += … }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.parallelism.marked_loops import columns_of
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
+from avial_lab.compiler.codegen.loops.kernel_bodies import is_free
+from avial_lab.compiler.ir.effects import is_pure
+from avial_lab.compiler.ir.nesting import FORS, body_of, end_of, holds
+from avial_lab.compiler.ir.operations import LOOPS
+
+
+def distribute(loop: ir.Operation, scop: Scop) -> bool:
+    """A copy of the free loop for each loop in it, and for what stands between them: none of its
+    iterations waits for another, so all of them may do their first part before any does its
+    second. Only where a part has more threads then, and hands no value to the next.
+    """
+    parts = _parts_of(loop)
+    if len(parts) < 2 or not any(_gains(part[0], scop) for part in parts):
+        return False
+    if any(op.name in ("memref.alloc", "memref.alloca") for part in parts for op in part):
+        return False
+    if not all(_is_used_in(part, op) for part in parts for op in part):
+        return False
+    body = body_of(loop)
+    for part in parts:
+        kept = {body.index(op) for op in part}
+        copy = loop.operation.clone(ip=ir.InsertionPoint(loop)).operation
+        for k, op in reversed(list(enumerate(body_of(copy)))):
+            if k not in kept and not is_pure(op):
+                op.erase()
+    loop.erase()
+    return True
+
+
+def _parts_of(loop: ir.Operation) -> list[list[ir.Operation]]:
+    """Each loop right in it, and what stands before, between and behind, but for arithmetic."""
+    parts: list[list[ir.Operation]] = []
+    if loop.name not in FORS:
+        return parts
+    for op in body_of(loop):
+        if is_pure(op):
+            continue
+        joins = parts and op.name not in LOOPS and parts[-1][-1].name not in LOOPS
+        if joins:
+            parts[-1].append(op)
+        else:
+            parts.append([op])
+    return parts
+
+
+def _gains(op: ir.Operation, scop: Scop) -> bool:
+    return op.name in LOOPS and (is_free(op, scop) or bool(columns_of(op, scop)))
+
+
+def _is_used_in(part: Sequence[ir.Operation], op: ir.Operation) -> bool:
+    """Whether all that the operation makes is used in its part."""
+    for result in op.results:
+        for use in result.uses:
+            user = use.owner.operation
+            if not any(holds(each, user) for each in part):
+                return False
+    return True
+
+
+def draw_out(loop: ir.Operation, scop: Scop) -> bool:
+    """Loops that run in order in the free loop, each right in the one before, and whose innermost
+    goes over columns: that one comes right into the free loop, the others into it.
+    """
+    nest = _in_order(loop, scop)
+    if len(nest) < 2 or columns_of(nest[0], scop) != [nest[-1]]:
+        return False
+    first, column = nest[0], nest[-1]
+    inside = body_of(column)
+    column.move_before(first)
+    for op in inside:
+        op.move_before(end_of(nest[-2]))
+    first.move_before(end_of(column))
+    return True
+
+
+def _in_order(loop: ir.Operation, scop: Scop) -> list[ir.Operation]:
+    """From the outermost that is not free to the innermost."""
+    nest: list[ir.Operation] = []
+    while True:
+        others = [op for op in body_of(loop) if not is_pure(op)]
+        if len(others) != 1 or others[0].name not in FORS or len(others[0].results):
+            return nest
+        loop = others[0]
+        if nest or not is_free(loop, scop):
+            nest.append(loop)

@@ -1,0 +1,43 @@
+"""`%%avial` on a Python function."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from avial_lab.core.errors import BindError, VerifyError
+from avial_lab.notebook.stepper import Stepping
+from avial_lab.program.functions import FunctionProgram
+from tests.notebook.conftest import Page
+
+CELL = """%%avial -n 1 -q -o p
+def shifted(u, v, by):
+    for i in range(len(u)):
+        v[i] = u[i - by]
+"""
+
+
+def test_a_function_is_compiled_for_the_variables_of_its_parameters(page: Page) -> None:
+    page.shell.user_ns.update(u=np.arange(5.0), v=np.zeros(5), by=2)
+    assert page.run(CELL) is None
+    function, program = page.shell.user_ns["shifted"], page.shell.user_ns["p"]
+    assert isinstance(function, FunctionProgram)
+    assert program is not None
+    assert 'loc("notebook cell":4:' in program.text
+    stepped = Stepping(program).data(inside=True)
+    assert "def shifted" in str(stepped)
+    lines = [line for stage in program.inside.stages for line in stage.origins]
+    assert {2, 3, 4} <= {n for numbers in lines for n in numbers}
+    verdict = function.explain().verdicts[0]
+    assert verdict.span is not None
+    assert verdict.span.line == 3
+
+
+def test_mistakes_are_told_in_the_cell(page: Page) -> None:
+    page.shell.user_ns.update(u=np.arange(5.0))
+    error = page.run("%%avial -n 1 -q\ndef f(u):\n    return {}\n")
+    assert isinstance(error, VerifyError)
+    assert error.span is not None
+    assert (error.span.cell, error.span.line, error.span.column) == ("In [1]", 3, 12)
+    missing = page.run("%%avial -n 1 -q\ndef g(w):\n    return w[0]\n")
+    assert isinstance(missing, BindError)
+    assert "no variable has that name" in missing.message
