@@ -65,8 +65,8 @@ _TITLES = {
 @dataclass(frozen=True)
 class Explanation:
     """The verdicts on a whole program, in textual order, a sentence on how it rounds, what tuning
-    chose, whether its code is for any sizes, and what failed in the compiler; its text is what a
-    cell prints.
+    chose, whether its code is for any sizes, what failed in the compiler, and of tensors on several
+    devices what moves and what devices hold; its text is what a cell prints.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -74,6 +74,7 @@ class Explanation:
     choice: Choice | None = None
     sizes: str = ""
     fault: str = ""
+    divided: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -89,6 +90,7 @@ class Explanation:
         lines = list(map(str, self.verdicts))
         if not lines:
             lines = ["the program is made of tasks, each on the device its target asks for"]
+        lines += self.divided
         if self.arithmetic:
             lines.append(f"arithmetic  {self.arithmetic}")
         if self.sizes:

@@ -114,7 +114,8 @@ class Built:
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
     of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
     whether a program that was asked for `dynamic` is, in a sentence. `fault`: what failed in the
-    compiler, and what was done without for that.
+    compiler, and what was done without for that. `divided`: of tensors on several devices, what
+    moves and what devices hold.
     """
 
     schedule: Schedule
@@ -128,6 +129,7 @@ class Built:
     functions: tuple[str, ...] = ()
     sizes: str = ""
     fault: str = ""
+    divided: tuple[str, ...] = ()
 
     @property
     def dynamic(self) -> bool:

@@ -162,3 +162,16 @@ class Placement:
     def held_elements(self, shape: Sequence[int]) -> int:
         """The most elements that a device holds at a time, over the mesh."""
         return max(prod(self.box(shape, point).shape) for point, _ in self.mesh.points())
+
+
+def divided_sums(shape: Sequence[int], placement: Placement, axis: int) -> Along:
+    """How sums of the parts along an axis lie: in blocks of the first dimension that is long enough
+    (else the longest) and that no later axis divides, so that the blocks of an axis make up one
+    block of the others; a copy, which is on the first device, where there is none.
+    """
+    later = {each.dim for each in placement.along[axis + 1 :] if each.kind is Kind.SPLIT}
+    free = [d for d in range(len(shape)) if d not in later and shape[d] > 1]
+    if not free:
+        return COPY
+    long = [d for d in free if shape[d] >= placement.mesh.axes[axis]]
+    return Along(Kind.SPLIT, long[0] if long else max(free, key=lambda d: shape[d]))

@@ -268,7 +268,9 @@ class Program:
             replace(verdict, model=_modelled(verdict.demand, ceilings))
             for verdict in self.built.verdicts
         )
-        return Explanation(verdicts, told, self.choice, self.built.sizes, self.built.fault)
+        return Explanation(
+            verdicts, told, self.choice, self.built.sizes, self.built.fault, self.built.divided
+        )
 
     def simulate(
         self, topology: Topology | str | Path | None = None, *, trips: int | None = None

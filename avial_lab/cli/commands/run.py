@@ -75,6 +75,8 @@ def run_command(options: argparse.Namespace) -> int:
         print(json.dumps(_facts(compiled), indent=2))
         return 0
     print(plot.graph_text(compiled.graph, compiled.schedule))
+    for line in compiled.built.divided:
+        print(line)
     print(plot.trace_text(trace))
     if compiled.check_report is not None:
         print(compiled.check_report)

@@ -126,3 +126,6 @@ SUMMED = "avial.summed"
 
 PIPELINE = "avial.pipeline"
 """On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""
+
+DIVIDED = "avial.divided"
+"""On a module of placed tensors that are tasks now: what moves and what devices hold, in lines."""

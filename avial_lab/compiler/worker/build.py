@@ -62,6 +62,7 @@ from avial_lab.compiler.worker.placed import (
     ranks_of_tasks,
     schedule_on_ranks,
     sums_of_tasks,
+    told_of_division,
 )
 from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
@@ -233,6 +234,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         else {},
         contracted=_contracts(question, module),
         functions=_functions(module, strict=options.strict),
+        divided=told_of_division(module.operation),
     )
 
 

@@ -17,7 +17,7 @@ from avial_lab.compiler.frontends.mlir.tensors import (
     tosa_to_linalg,
 )
 from avial_lab.compiler.frontends.notation.elaboration import Scalar
-from avial_lab.compiler.ir.attributes import ON_RANK, SUMMED
+from avial_lab.compiler.ir.attributes import DIVIDED, ON_RANK, SUMMED
 from avial_lab.compiler.ir.program import (
     has_body,
     is_plain,
@@ -82,6 +82,13 @@ def sums_of_tasks(module: ir.Module | ir.Operation) -> dict[str, int]:
         for task in tasks_of(scheduled_function(module))
         if SUMMED in task.attributes
     }
+
+
+def told_of_division(module: ir.Operation) -> tuple[str, ...]:
+    """What moves between devices and what these hold, where tensors lie on several."""
+    if DIVIDED not in module.attributes:
+        return ()
+    return tuple(ir.StringAttr(line).value for line in ir.ArrayAttr(module.attributes[DIVIDED]))
 
 
 def _name(task: ir.Operation) -> str:

@@ -6,7 +6,7 @@ rank, and their order is that in which ranks run them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,12 +14,14 @@ from mlir import ir
 from mlir.dialects import memref
 
 from avial_lab.compiler.analysis.placements.check import check_placements
+from avial_lab.compiler.analysis.placements.report import told_of
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
-from avial_lab.compiler.ir.attributes import ON_RANK, PIPELINE, SUMMED
+from avial_lab.compiler.codegen.describe_split import text_attributes
+from avial_lab.compiler.ir.attributes import DIVIDED, ON_RANK, PIPELINE, SUMMED
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
 from avial_lab.compiler.ir.locations import name_of, span_of
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine
@@ -32,8 +34,9 @@ from avial_lab.compiler.passes.distir.task_order import (
     living,
 )
 from avial_lab.core.errors import PassError
-from avial_lab.core.regions import Box
-from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
+from avial_lab.core.regions import Box, union
+from avial_lab.core.words import format_bytes
+from avial_lab.planning.tensor_placement import COPY, Kind, Mesh, Placement, divided_sums
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,10 @@ class LowerPlacements:
     def __call__(self, module: ir.Operation) -> None:
         check_placements(module)
         function = program_function(module)
+        told = told_of(module, function)
         with module.context, ir.Location.unknown(module.context):
-            _Lowering(module, function).run()
+            held = _Lowering(module, function).run()
+            module.attributes[DIVIDED] = text_attributes((*told, *held))
 
     def __str__(self) -> str:
         return "lower-placements"
@@ -107,7 +112,8 @@ class _Lowering:
     jobs: list[Job] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
 
-    def run(self) -> None:
+    def run(self) -> tuple[str, ...]:
+        """The function's tasks in its place; what each device holds, in words."""
         self.meshes = meshes_in(self.module)
         self.block = self.function.regions[0].blocks[0]
         self.end = self.block.operations[len(self.block.operations) - 1].operation
@@ -121,6 +127,21 @@ class _Lowering:
             link(jobs)
             jobs = in_pipeline_order(jobs, self._stages(), self._schedule())
         self._emit(jobs)
+        return tuple(self._held_by_devices(jobs))
+
+    def _held_by_devices(self, jobs: Sequence[Job]) -> Iterator[str]:
+        """The memory that the jobs of each device touch, but for what they allocate themselves."""
+        touched: dict[int, dict[tuple[_Memory, int], list[Box]]] = {}
+        for job in jobs:
+            for part in (*job.reads, *job.writes):
+                of_device = touched.setdefault(job.device, {})
+                of_device.setdefault(part.memory, []).append(part.box)
+        for device, memories in sorted(touched.items()):
+            nbytes = sum(
+                sum(box.size for box in union(boxes)) * itemsize_of(memory.element)
+                for (memory, _), boxes in memories.items()
+            )
+            yield f"device {device} works on {format_bytes(nbytes)} of arrays"
 
     def _check_static(self) -> None:
         for value in (
@@ -732,24 +753,11 @@ class _Lowering:
 
 
 def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Placement:
-    """Where sums along these axes lie: in blocks of the longest dimension that nobody after them
-    divides, so that all blocks of an axis make one block of the others; else on the first device.
-    """
-    shape = list(move.results[0].type.shape)
-    result = source
+    """Where sums along these axes lie."""
     for axis in axes:
-        later = {each.dim for each in result.along[axis + 1 :] if each.kind is Kind.SPLIT}
-        free = [d for d in range(len(shape)) if d not in later and shape[d] > 1]
-        if free:
-            dim = (
-                free[0]
-                if shape[free[0]] >= source.mesh.axes[axis]
-                else max(free, key=lambda d: shape[d])
-            )
-            result = result.with_axis(axis, Along(Kind.SPLIT, dim))
-        else:
-            result = result.with_axis(axis, COPY)
-    return result
+        along = divided_sums(move.results[0].type.shape, source, axis)
+        source = source.with_axis(axis, along)
+    return source
 
 
 def _takes_any(argument: ir.Value) -> bool:
