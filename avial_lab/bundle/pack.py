@@ -72,27 +72,36 @@ MOST_BYTES = 64 * _MIB
 
 @dataclass(frozen=True)
 class Wish:
-    """A program that is to be packed, in one element type, for ranks that drive a GPU each."""
+    """A program that is to be packed, in one element type, for ranks that drive a GPU each. size:
+    of a kernel.
+    """
 
     program: str
     element: str
     ranks: int
+    size: str = "MINI"
 
     @property
     def name(self) -> str:
         stem = Path(self.program).stem
-        return f"{stem}/{self.element or 'own'}/{self.ranks}"
+        size = "" if self.size == "MINI" else f" {self.size.lower()}"
+        return f"{stem}/{self.element or 'own'}{size}/{self.ranks}"
 
 
-def wishes(programs: Sequence[str], ranks: Sequence[int]) -> Iterator[Wish]:
-    """For each in f32 and f64, as far as it has them; all kernels where none is named."""
+def wishes(programs: Sequence[str], ranks: Sequence[int], size: str | None) -> Iterator[Wish]:
+    """For each in f32 and f64, as far as it has them; all kernels where none is named. Without a
+    size it is the smallest, and the next one for one rank, which needs several blocks of threads.
+    """
     for program in programs or kernel_names():
         if not is_kernel(program):
             yield from (Wish(program, "", count) for count in ranks)
             continue
         elements = kernel_program(program, size="MINI").kernel.elements
         chosen = [element for element in ("f32", "f64") if element in elements] or elements[:1]
-        yield from (Wish(program, element, count) for element in chosen for count in ranks)
+        every = [(element, count) for element in chosen for count in ranks]
+        yield from (Wish(program, *each, size=size or "MINI") for each in every)
+        if size is None and 1 in ranks:
+            yield Wish(program, chosen[0], 1, "SMALL")
 
 
 def pack(
@@ -100,16 +109,16 @@ def pack(
     programs: Sequence[str] = (),
     *,
     ranks: Sequence[int] = (1, 2),
-    size: str = "MINI",
+    size: str | None = None,
     seed: int = 0,
     race: bool | None = None,
     pythons: Sequence[str] = PYTHONS,
     command: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> Contents:
-    """Fills `folder`, which is made or was a bundle before. race: with the race's programs too, by
-    default where no program is named. pythons: those that are to start several ranks. What cannot
-    be compiled is named in `Contents.refused`.
+    """Fills `folder`, which is made or was a bundle before. size: of kernels (`wishes`). race: with
+    the race's programs too, by default where no program is named. pythons: those that are to start
+    several ranks. What cannot be compiled is named in `Contents.refused`.
 
     Raises BindError where the folder holds something else, and AvialError where it gets too large.
     """
@@ -121,9 +130,9 @@ def pack(
     packing = Packing(folder)
     cases: list[Case] = []
     refused: dict[str, str] = {}
-    for wish in wishes(programs, ranks):
+    for wish in wishes(programs, ranks, size):
         try:
-            cases.append(_packed(packing, wish, size=size, seed=seed))
+            cases.append(_packed(packing, wish, seed=seed))
             say(f"{wish.name}: packed")
         except AvialError as error:
             refused[wish.name] = error.message
@@ -164,8 +173,8 @@ def _empty(folder: Path) -> None:
 # Programs -----------------------------------------------------------------------------------------
 
 
-def _packed(packing: Packing, wish: Wish, *, size: str, seed: int) -> Case:
-    program = _program(wish, size, seed)
+def _packed(packing: Packing, wish: Wish, *, seed: int) -> Case:
+    program = _program(wish, seed)
     arrays = {name: array.copy() for name, array in program.arrays.items()}
     answers = program.answers()
     packing.add_binary(wish.name, program.binary)
@@ -186,10 +195,10 @@ def _packed(packing: Packing, wish: Wish, *, size: str, seed: int) -> Case:
     )
 
 
-def _program(wish: Wish, size: str, seed: int) -> Program:
+def _program(wish: Wish, seed: int) -> Program:
     how = {"ranks": wish.ranks, "gpus": wish.ranks, "on": "gpu", "cpu_target": CPU}
     if is_kernel(wish.program):
-        kernel = kernel_program(wish.program, size=size, element=wish.element, seed=seed)
+        kernel = kernel_program(wish.program, size=wish.size, element=wish.element, seed=seed)
         return compilation.compile(
             kernel.text,
             arrays=kernel.arrays,
@@ -248,6 +257,7 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
         bytes=race.sweeps * largest,
         launches=race.launches,
         rehearsal=rehearsal,
+        whole=race.whole,
         on_device=on_device,
     )
 

@@ -109,7 +109,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--topology",
         default=f"{PRESET}laptop",
         metavar="T",
-        help="a file (.yaml, or SimGrid's .xml) or one of "
+        help="a file (.yaml, or SimGrid's .xml), here (as measured), or one of "
         f"{', '.join(PRESET + name for name in PRESETS)}",
     )
     plan.add_argument(
@@ -119,6 +119,13 @@ def argument_parser() -> argparse.ArgumentParser:
         help="by default all but exact",
     )
     _question_arguments(plan)
+    plan.add_argument(
+        "--place",
+        action="append",
+        default=[],
+        metavar="TASK=DEVICE",
+        help="pin a task to a device (task3=gpu0); every policy keeps to that",
+    )
     plan.add_argument(
         "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
     )
@@ -165,7 +172,15 @@ def argument_parser() -> argparse.ArgumentParser:
     search.set_defaults(command=search_command)
 
     topology = commands.add_parser("topology", help="show a machine that runs are planned for")
-    topology.add_argument("name", nargs="?", metavar="T", help="a file, or preset:NAME")
+    topology.add_argument("name", nargs="?", metavar="T", help="a file, preset:NAME, or here")
+    topology.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure this machine's cores, memory and messages, and keep that for `here`",
+    )
+    topology.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.yaml", help="write what is measured there"
+    )
     topology.set_defaults(command=topology_command)
 
     bundle = commands.add_parser(
@@ -183,7 +198,12 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="N,N",
         help="for so many ranks, each of which drives a GPU; by default 1,2",
     )
-    bundle.add_argument("--size", type=str.upper, choices=SIZES, default="MINI")
+    bundle.add_argument(
+        "--size",
+        type=str.upper,
+        choices=SIZES,
+        help="of kernels; by default MINI, and SMALL for one rank in one element type",
+    )
     bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
     bundle.add_argument(
         "--race",
@@ -210,6 +230,9 @@ def argument_parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="race avial_lab against its peers")
     bench.add_argument(
         "--self", action="store_true", dest="only_self", help="compiler, dispatch and messages"
+    )
+    bench.add_argument(
+        "--predict", action="store_true", help="kernels predicted, then run: how far off"
     )
     bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
     page_arguments(bench)

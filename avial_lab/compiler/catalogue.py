@@ -228,6 +228,13 @@ PLAIN = Pipeline(
             when="a function",
         ),
         Row(
+            "sums-in-blocks",
+            what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
+            why="Before target-devices, which leaves to the CPU what adds to one element.",
+            at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
+            when="--on",
+        ),
+        Row(
             "target-devices",
             what="Has loops run on the devices that were asked for, whatever their text says.",
             why="Last: it looks at the finished replicates.",
@@ -409,6 +416,13 @@ WRITTEN = Pipeline(
             what="Finds the loop that a replicate divides, and proves that it is parallel.",
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
+        ),
+        Row(
+            "sums-in-blocks",
+            what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
+            why="Before target-devices, which leaves to the CPU what adds to one element.",
+            at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
+            when="--on",
         ),
         Row(
             "target-devices",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from avial_lab.core.errors import OptionError
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.measured import HERE, kept
 from avial_lab.machine.presets import PRESET, PRESETS, preset
 from avial_lab.machine.simgrid_platform import read_platform
 from avial_lab.machine.topology import Topology
@@ -15,10 +17,14 @@ from avial_lab.machine.topology_file import read_topology
 
 
 def topology_called(name: str | Path | Topology) -> Topology:
-    """`preset:laptop`, `cluster.yaml`, `platform.xml` (SimGrid's), or one that is there already."""
+    """`preset:laptop`, `cluster.yaml`, `platform.xml` (SimGrid's), `here` (a rank for each core of
+    this machine, as it was measured), or one that is there already.
+    """
     if isinstance(name, Topology):
         return name
     text = str(name)
+    if text == HERE:
+        return _here()
     if text.startswith(PRESET):
         return preset(text.removeprefix(PRESET))
     path = Path(text)
@@ -28,5 +34,15 @@ def topology_called(name: str | Path | Topology) -> Topology:
         return read_topology(path)
     raise OptionError(
         f"'{text}' is no topology",
-        hint=f"give a file (.yaml, .xml) or one of: {', '.join(PRESET + each for each in PRESETS)}",
+        hint=f"give a file (.yaml, .xml), {HERE}, or one of: "
+        f"{', '.join(PRESET + each for each in PRESETS)}",
     )
+
+
+def _here() -> Topology:
+    found = kept()
+    if found is None:
+        raise OptionError(
+            "this machine was not measured yet", hint="avial-lab topology --measure, some seconds"
+        )
+    return found.topology(this_cpu().cores)

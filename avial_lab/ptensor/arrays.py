@@ -218,6 +218,7 @@ class Array:
         recording = self._xp.connection.record()
         given = recording.cast(given, self.dtype)
         recording.write(self._memory, part, self._xp.broadcast_value(given, shape))
+        self._xp.connection.run_if_full()
 
     def _subscript(self, key: Any) -> tuple[Part, tuple[int, ...]]:
         """The part that a basic subscript names; IndexError and TypeError as NumPy raises them."""

@@ -43,8 +43,6 @@ from avial_lab.runtime.launch.residence import (
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
 
-MOST_STATEMENTS = 20_000
-"""Recorded before they are run."""
 MOST_PROGRAMS = 512
 
 
@@ -83,10 +81,13 @@ class Connection:
         return self.cluster.label
 
     def record(self) -> Recording:
-        """The recording to add to; what there is too much of is run first."""
-        if len(self.recording.statements) > MOST_STATEMENTS:
-            self.run()
+        """The recording to add to."""
         return self.recording
+
+    def run_if_full(self) -> None:
+        """Between two operations: values of the recording are then nobody's any more."""
+        if self.recording.full:
+            self.run()
 
     def run(self) -> None:
         """Run what is recorded. Whatever happens, the next recording begins empty."""

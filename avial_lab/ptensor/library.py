@@ -322,7 +322,9 @@ class Library:
         return made
 
     def at_subscripts(self, x: Array, key: tuple[Any, ...]) -> Array:
-        """`x[key]`, where some of the subscripts are arrays."""
+        """`x[key]`, where some of the subscripts are arrays. Asks for a truth value."""
+        if len(key) == 1 and _is_truth(key[0]):
+            return x[None] if bool(key[0]) else self.zeros((0, *x.shape), dtype=x.dtype)
         if len(key) == 1 and _is_mask(key[0]) and 0 < _ndim(key[0]) <= x.ndim:
             return self.compress(self.asarray(key[0]), x)
         found = _Subscripts.of(self, x, key)
@@ -332,7 +334,11 @@ class Library:
         return found.placed(made)
 
     def set_at_subscripts(self, x: Array, key: tuple[Any, ...], value: Any) -> None:
-        """`x[key] = value`, where some of the subscripts are arrays."""
+        """`x[key] = value`, where some of the subscripts are arrays. Asks for a truth value."""
+        if len(key) == 1 and _is_truth(key[0]):
+            if bool(key[0]):
+                x[...] = value
+            return
         if len(key) == 1 and _is_mask(key[0]) and _ndim(key[0]) and not _ndim(value):
             mask: Array = self.asarray(key[0])
             if mask.shape != x.shape[: mask.ndim]:
@@ -449,6 +455,10 @@ def _is_mask(key: Any) -> bool:
     return getattr(given, "dtype", None) == np.dtype(bool)
 
 
+def _is_truth(key: Any) -> bool:
+    return isinstance(key, bool | np.bool_) or (_is_mask(key) and not _ndim(key))
+
+
 def _ndim(key: Any) -> int:
     return key.ndim if isinstance(key, Array) else np.ndim(key)
 
@@ -475,8 +485,8 @@ class _Subscripts(NamedTuple):
         keys: list[Any] = []
         for each in key:
             given = np.asarray(each, None if each else np.int64) if isinstance(each, list) else each
-            if isinstance(given, bool | np.bool_) or (_is_mask(given) and not _ndim(given)):
-                raise IndexError("a single truth value as a subscript is not there: use xp.where")
+            if _is_truth(given):
+                raise IndexError("a truth value among other subscripts is not there: use xp.where")
             keys.extend(xp.nonzero(xp.asarray(given)) if _is_mask(given) else [given])
         taken = sum(1 for each in keys if each is not None and each is not Ellipsis)
         if taken > x.ndim:

@@ -96,6 +96,7 @@ class Namespace(Library):
 
     pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
     __array_api_version__ = "2024.12"
+    __name__ = "avial_lab.ptensor"
 
     def __init__(self, cluster: Cluster | OneProcess) -> None:
         self._set_up(Connection(cluster))
@@ -581,7 +582,9 @@ class Namespace(Library):
         return self.connection.record().view(value, shape, forms)
 
     def _of(self, value: Value) -> Array:
-        return self._around(self.connection.recording.holding(value))
+        made = self._around(self.connection.record().holding(value))
+        self.connection.run_if_full()
+        return made
 
     def _around(self, memory: Memory) -> Array:
         part = tuple((0, dim, 1) for dim in range(len(memory.shape)))
@@ -785,7 +788,7 @@ def _weak_type(x: Any) -> Any:
     """A number of Python's has no type of its own."""
     if isinstance(x, bool):
         return np.dtype(bool)
-    if isinstance(x, int | float | complex):
+    if isinstance(x, int | float | complex) and not isinstance(x, np.generic):
         return type(x)
     return x.dtype if isinstance(x, Array | np.ndarray | np.generic) else np.asarray(x).dtype
 

@@ -7,6 +7,7 @@ gives the same text again, which is then compiled already.
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +79,9 @@ class Recorded:
     integers: tuple[int, ...]
 
 
+MOST_STATEMENTS, MOST_KINDS = 20_000, 200
+_NAMES = re.compile(r"%\w+")
+
 REALS, INTEGERS = "reals", "integers"
 """The tables of numbers among a program's arrays."""
 
@@ -93,6 +97,18 @@ class Recording:
     integers: dict[int, int] = field(default_factory=dict)
     count: int = 0
     written: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is to be run before more is recorded: a program takes as long to compile as
+        it has different statements, and turns of a loop have the same.
+        """
+        return len(self.statements) > MOST_STATEMENTS or len(self.kinds) > MOST_KINDS
+
+    def _add(self, statement: _Statement) -> None:
+        self.statements.append(statement)
+        self.kinds.add(_NAMES.sub("%", statement.text))
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -114,7 +130,7 @@ class Recording:
             f'{made.name} = "ptensor.{name}"({", ".join(uses)}){given} : ({types}) -> '
             f"{value_type(shape, dtype)}"
         )
-        self.statements.append(_Statement(text, made.name, uses))
+        self._add(_Statement(text, made.name, uses))
         return made
 
     def number(self, number: complex, dtype: np.dtype) -> Value:
@@ -148,7 +164,7 @@ class Recording:
             f'{made.name} = "ptensor.view"({whole.name}) {{map = affine_map<() -> ({at})>}} : '
             f"({_table_type(kind)}) -> {value_type((), kind)}"
         )
-        self.statements.append(_Statement(text, made.name))
+        self._add(_Statement(text, made.name))
         return self.cast(made, dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -182,7 +198,7 @@ class Recording:
                 f"({memory_type(memory.shape, memory.dtype)}) -> "
                 f"{value_type(memory.shape, memory.dtype)}"
             )
-            self.statements.append(_Statement(text, made.name, reads=name))
+            self._add(_Statement(text, made.name, reads=name))
             memory.value = made.name
             self.alive.append(weakref.ref(memory))
         return Value(memory.value, memory.shape, memory.dtype)
@@ -202,7 +218,7 @@ class Recording:
             f"({value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)})"
             " -> ()"
         )
-        self.statements.append(_Statement(text, uses=(value.name,), writes=name))
+        self._add(_Statement(text, uses=(value.name,), writes=name))
         self.written.add(name)
         memory.value = None
 

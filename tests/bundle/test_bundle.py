@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from avial_lab.bundle.pack import pack
+from avial_lab.bundle.pack import pack, wishes
 from avial_lab.core.errors import BindError
 from avial_lab.runtime.bare.contents import CASES, Bundle
 from tests.runtime.native.builds import built, write_sources
@@ -159,6 +159,16 @@ def test_what_a_real_driver_refuses_is_told(
     values = found["parts"]["values"]
     assert [row["case"] for row in values["rows"]] == [NAME]
     assert "the driver does not take the kernels" in values["rows"][0]["said"]
+
+
+def test_kernels_are_packed_small_and_for_more_blocks_than_one() -> None:
+    names = [wish.name for wish in wishes(["kernels/gemm"], (1, 2), None)]
+    assert names == [
+        "gemm/f32/1", "gemm/f32/2", "gemm/f64/1", "gemm/f64/2", "gemm/f32 small/1",
+    ]  # fmt: skip
+    assert [wish.name for wish in wishes(["gemm"], (3,), "LARGE")] == [
+        "gemm/f32 large/3", "gemm/f64 large/3",
+    ]  # fmt: skip
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ def test_subscripts_that_are_arrays(xp: Namespace, key: tuple[Any, ...]) -> None
     same(x, y)
 
 
+def test_a_truth_value(xp: Namespace) -> None:
+    x, y = xp.asarray(PLANE), PLANE.copy()
+    for truth in (True, False):
+        same(x[xp.asarray(truth)], PLANE[truth])
+        x[truth] = y[truth] = int(truth)
+        same(x, y)
+
+
 def test_a_subscript_on_the_ranks(xp: Namespace) -> None:
     numbers = np.array([2, -1, 0, 6])
     x = xp.asarray(PLANE)

@@ -164,3 +164,15 @@ def test_a_value_of_before_is_taken_in_every_turn() -> None:
     want = turns(np.arange(4.0))
     np.testing.assert_array_equal(np.asarray(turns(xp.asarray(np.arange(4.0)))), want)
     assert "affine.for %turn0" in xp.connection.texts[0]
+
+
+def test_what_takes_long_to_compile_is_run_in_parts() -> None:
+    """Statements that differ; equal turns of a loop are one program, whatever their number."""
+    xp = local_namespace()
+    x = xp.asarray(np.arange(240.0))
+    for _ in range(300):
+        x[1:] = x[:-1] * 0.5
+    assert not xp.connection.record().full
+    kept = [x[2 * k] + x[2 * k + 1] for k in range(110)]
+    assert xp.connection.record().full
+    del kept

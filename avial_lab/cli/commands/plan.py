@@ -13,12 +13,16 @@ from avial_lab.benchmarks.kernel_suite import is_kernel
 from avial_lab.cli.question import (
     check_folders,
     compiled_program,
+    print_to_stderr,
     question_of,
     read_text,
     writing_to,
 )
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.errors import BindError
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.host import busy
+from avial_lab.machine.measured import kept, yaml_of
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
@@ -30,6 +34,7 @@ from avial_lab.planning.scaling import powers
 from avial_lab.planning.simulator.judge import judge
 from avial_lab.program import compilation
 from avial_lab.program.inputs import parse_inputs, parse_numbers
+from avial_lab.runtime.launch.discovery import measure_machine
 
 ALL = "all"
 """Every policy but the exact one, which is for few tasks and needs OR-tools."""
@@ -47,7 +52,9 @@ def plan_command(options: argparse.Namespace) -> int:
         return _plan_loops(options)
     workflow, topology = _graph(options), topology_called(options.topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
-    found = plan_by_each(workflow, topology, policies, seed=options.seed, budget_s=options.budget)
+    pins = dict(_pin(text) for text in options.place)
+    how: dict[str, Any] = {"seed": options.seed, "budget_s": options.budget, "place": pins}
+    found = plan_by_each(workflow, topology, policies, **how)
     plans = [each for each in found if isinstance(each, PlannedSchedule)]
     best = best_of(found)
     if options.trace is not None:
@@ -61,6 +68,13 @@ def plan_command(options: argparse.Namespace) -> int:
     if len(plans) == 1:
         print(plot.trace_text(best.simulate(), best, most=20))
     return 0
+
+
+def _pin(text: str) -> tuple[str, str]:
+    task, _, device = text.partition("=")
+    if not task or not device:
+        raise BindError(f"--place takes TASK=DEVICE, not '{text}'", hint="--place task3=gpu0")
+    return task, device
 
 
 def _is_of_loops(path: Path) -> bool:
@@ -135,12 +149,31 @@ def _facts(planned: PlannedSchedule) -> dict[str, Any]:
 
 
 def topology_command(options: argparse.Namespace) -> int:
-    """What is known of a machine."""
+    """What is known of a machine, or is found out about this one."""
+    check_folders(options.output)
+    if options.measure:
+        return _measure(options)
+    if options.output is not None:
+        raise BindError("-o is for what is measured", hint="add --measure, or leave it out")
     if options.name is None:
         print("presets: " + ", ".join(PRESET + name for name in PRESETS))
-        print(Topology.local(1).speeds)
+        known = kept()
+        print(Topology.local(1).speeds if known is None else known)
         return 0
     topology = topology_called(options.name)
     print(topology)
     print(topology.speeds)
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> int:
+    if options.name is not None:
+        raise BindError("only this machine can be measured", hint=f"leave out {options.name}")
+    for why in busy():
+        print_to_stderr(why)
+    found = measure_machine(print_to_stderr)
+    print(found)
+    if options.output is not None:
+        with writing_to(options.output):
+            options.output.write_text(yaml_of(found, this_cpu().cores), encoding="utf-8")
     return 0

@@ -34,6 +34,10 @@ def bench_command(options: argparse.Namespace) -> int:
         from avial_lab.benchmarks.plan_bench import bench_plan
 
         return bench_plan()
+    if options.predict:
+        from avial_lab.benchmarks.predict_bench import bench_predict
+
+        return bench_predict(options.kernels, options.size, options.ranks)
     if options.page:
         return page_command(options)
     if options.passes:

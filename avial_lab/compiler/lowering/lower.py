@@ -68,7 +68,8 @@ def to_tasks(
     is to run `on` other devices than its text says.
     """
     first = settled(strict=strict)
-    target: Given = {"target-devices": {"on": on} if on else None}
+    where = {"on": on} if on else None
+    target: Given = {"sums-in-blocks": where, "target-devices": where}
     if not plain:
         return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}, **target}))
     return (*first, *PLAIN.passes({"drop-in": {"grid": grid}, **target}))

@@ -64,6 +64,11 @@ class TargetDevices:
             op.operands[0] = target
 
 
+def stays_for(op: ir.Operation, on: str) -> str:
+    """Why a replicate would not run on such a device though its sum did; "" where it would."""
+    return "" if kind_for(on) is CPU else why_no_kernel(op)
+
+
 def _asks_for(op: ir.Operation) -> DeviceKind:
     target = op.operands[0].owner
     return kind_for(ir.StringAttr(target.attributes["arch"]).value)

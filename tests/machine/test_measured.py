@@ -1,0 +1,91 @@
+"""What a machine was measured to do: kept for it, written as a file, used as a platform."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from avial_lab.cli.main import main
+from avial_lab.core.cache import Cache
+from avial_lab.core.errors import OptionError
+from avial_lab.machine import measured
+from avial_lab.machine.measured import Measured, keep, kept, line_through, yaml_of
+from avial_lab.machine.topologies import topology_called
+from avial_lab.machine.topology_file import topology_in
+from avial_lab.runtime.launch.discovery import measure_machine
+
+FOUND = Measured(40e9, 10e9, 15e9, ((1 << 20, 80e9),), 2e-6, 5e9, 0.1)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "cache_folder", lambda: tmp_path / "cache")
+
+
+def test_it_is_kept_for_this_machine() -> None:
+    assert kept() is None
+    with pytest.raises(OptionError, match="was not measured yet"):
+        topology_called("here")
+    keep(FOUND)
+    assert kept() == FOUND
+    here = topology_called("here")
+    assert here.speeds.label == "this machine, measured"
+    assert here.speeds.latency_s(here.speeds.hops("localhost", "localhost") or ()) == 2e-6
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1]", "{}", '{"caches": 3}', '{"latency_s": "x"}', json.dumps({"latency_s": 1})],
+)
+def test_an_entry_of_another_form_is_none(text: str) -> None:
+    store, key = measured._store(), measured._key()
+    assert isinstance(store, Cache)
+    store.put(key, text.encode())
+    assert kept() is None
+
+
+def test_a_file_of_it_is_the_same_machine() -> None:
+    read = topology_in(yaml_of(FOUND, 2), "here.yaml")
+    node, link = read.speeds.nodes[0], read.speeds.links[0]
+    ours = FOUND.platform().nodes[0]
+    assert read.ranks == 2
+    assert (node.cores, node.core_flops_per_s) == (ours.cores, 40e9)
+    assert (node.core_bytes_per_s, node.memory_bytes_per_s) == (10e9, 15e9)
+    assert link.latency_s == pytest.approx(2e-6)
+    assert link.bandwidth_bytes_per_s == 5e9
+
+
+def test_a_line_that_one_size_leaves_is_hardly_moved() -> None:
+    sizes = [1 << k for k in range(3, 23)]
+    took = [1e-6 + n / 1e9 for n in sizes]
+    took[10] *= 1.5
+    latency, rate, off = line_through(sizes, took)
+    assert latency == pytest.approx(1e-6, rel=0.2)
+    assert rate == pytest.approx(1e9, rel=0.2)
+    assert off < 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["topology", "preset:laptop", "--measure"], "only this machine can be measured"),
+        (["topology", "-o", "x.yaml"], "-o is for what is measured"),
+    ],
+)
+def test_what_cannot_be_measured(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_this_machine_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "here.yaml"
+    assert main(["topology", "--measure", "-o", str(file)]) == 0
+    assert "GFLOP/s" in capsys.readouterr().out
+    assert topology_called(file).ranks == topology_called("here").ranks
+    assert measure_machine().core_flops_per_s > 0
