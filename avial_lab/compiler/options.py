@@ -150,7 +150,7 @@ def _parallel(given: str | Iterable[str]) -> str:
 
 def _gradient(given: str | Iterable[str]) -> str:
     if isinstance(given, str | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        names = re.split(r"[\s,+]+", given.strip()) if isinstance(given, str) else list(given)
+        names = re.findall(r"[^\s,+]+", given) if isinstance(given, str) else list(given)
         if all(re.fullmatch(r"%?[\w$.-]+", name) for name in names):
             return "+".join(name.removeprefix("%") for name in names)
     raise _refused("gradient", given, "names of arguments: w0 w1")

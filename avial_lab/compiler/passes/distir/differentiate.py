@@ -42,7 +42,8 @@ class Differentiate:
     2008, section 3.2.)
     """
 
-    of: str
+    of: str = ""
+    """Names, with + between; all floating-point tensors where there is none."""
 
     def __call__(self, module: ir.Operation) -> None:
         function = program_function(module)
@@ -52,6 +53,9 @@ class Differentiate:
                 span=span_of(function.location),
             )
         arguments = arguments_named(function, self.of.replace("+", " ").split())
+        if not self.of:
+            inputs = function.regions[0].blocks[0].arguments
+            arguments = [a for a in inputs if is_tensor(a.type) and _is_float(a.type)]
         _check(function, arguments)
         run_pipeline(module, _GENERIC, "an operation could not be written as loops")
         with module.context:
@@ -60,7 +64,7 @@ class Differentiate:
         settle_signature(function)
 
     def __str__(self) -> str:
-        return f"differentiate{{of={self.of}}}"
+        return f"differentiate{{of={self.of}}}" if self.of else "differentiate"
 
 
 def _check(function: ir.Operation, arguments: Sequence[ir.Value]) -> None:
