@@ -228,6 +228,13 @@ PLAIN = Pipeline(
             when="a function",
         ),
         Row(
+            "columns-first",
+            what="Divides sums of rows by columns, where a GPU is to add them up.",
+            why="Before target-devices, which leaves to the CPU what adds to the same array.",
+            at="avial_lab.compiler.passes.placement.columns_first:ColumnsFirst",
+            when="--on",
+        ),
+        Row(
             "sums-in-blocks",
             what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
             why="Before target-devices, which leaves to the CPU what adds to one element.",
@@ -416,6 +423,13 @@ WRITTEN = Pipeline(
             what="Finds the loop that a replicate divides, and proves that it is parallel.",
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
+        ),
+        Row(
+            "columns-first",
+            what="Divides sums of rows by columns, where a GPU is to add them up.",
+            why="Before target-devices, which leaves to the CPU what adds to the same array.",
+            at="avial_lab.compiler.passes.placement.columns_first:ColumnsFirst",
+            when="--on",
         ),
         Row(
             "sums-in-blocks",
