@@ -257,6 +257,7 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
         bytes=race.sweeps * largest,
         launches=race.launches,
         rehearsal=rehearsal,
+        whole=race.whole,
         on_device=on_device,
     )
 

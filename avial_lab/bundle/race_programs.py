@@ -17,7 +17,8 @@ class Race:
     """arrays: their numbers of dimensions by name, each of the same extent (0: one element).
     sweeps: how often a turn reads or writes all of an array. launches: of a turn. large: the extent
     with which an array takes 512 MiB, of f32 and of f64; small: for a rehearsal. turns: of the
-    two programs. body: of a turn, the arrays and loops of each replicate.
+    two programs. body: of a turn, the arrays and loops of each replicate. whole: the run is raced,
+    with its copies in and out.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Race:
     small: int
     turns: tuple[int, int]
     body: tuple[tuple[str, str], ...]
+    whole: bool = False
 
     def text(self, element: str, size: int, turns: int) -> str:
         """The program for arrays of that size."""
@@ -197,6 +199,8 @@ RACES = (
          (("%x, %s", _SUM),)),
     Race("exp", "ElementwiseKernel", {"y": 1}, 2, 1, 128 * MIB, 64 * MIB, 4096, (600, 2),
          (("%y", _EXP),)),
+    Race("steps", "RawKernel", {"a": 2, "b": 2}, 4, 2, 1300, 1300, 64, (500, 2),
+         _both_ways(_STEP), whole=True),
     Race("launch", "RawKernel", {"y": 1}, 2, 1, 1024, 1024, 1024, (20000, 2000),
          (("%y", _HALVE),)),
     Race("gemm", "cupy.matmul (cuBLAS)", {"a": 2, "b": 2, "c": 2}, 4, 1, 2048, 2048, 32, (6, 1),

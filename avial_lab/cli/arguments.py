@@ -120,6 +120,13 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     _question_arguments(plan)
     plan.add_argument(
+        "--place",
+        action="append",
+        default=[],
+        metavar="TASK=DEVICE",
+        help="pin a task to a device (task3=gpu0); every policy keeps to that",
+    )
+    plan.add_argument(
         "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
     )
     plan.add_argument(

@@ -33,12 +33,13 @@ from avial_lab.machine.platform import Node, Platform, assumed_platform
 @dataclass(frozen=True)
 class Target:
     """A constraint on the device, from `avial.target {arch = …, node = …}`; `name` is its SSA name
-    without the %.
+    without the %. device: the very one that a plan pins a task to.
     """
 
     name: str
     arch: str = "cpu"
     node: str | None = None
+    device: str | None = None
 
     @property
     def kind(self) -> DeviceKind:
@@ -46,7 +47,8 @@ class Target:
         return kind_for(self.arch)
 
     def __str__(self) -> str:
-        return self.arch if self.node is None else f"{self.arch} on {self.node}"
+        where = " and ".join(filter(None, (self.node, self.device)))
+        return f"{self.arch} on {where}" if where else self.arch
 
     def __repr__(self) -> str:
         return brief(self, f"%{self.name}: {self}")
@@ -72,7 +74,7 @@ class Device:
 
     def satisfies(self, target: Target) -> bool:
         """Whether a task with that target may run here."""
-        here = target.node is None or target.node == self.node
+        here = target.node in (None, self.node) and target.device in (None, self.name)
         return here and accepts(self.kind, self.arch, target.arch)
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ def copy_words(copy: DeviceCopy, ranks: int) -> tuple[str, str]:
 
 def message_step(step: Step, transfer: Transfer) -> MessageStep:
     """What `step`, which is one of `transfer`'s, is in a trace."""
-    what = f"{transfer.storage}{transfer.box}"
+    what = transfer.what
     words, mine = _WORDS[step.kind]
     peer = transfer.dest if mine else transfer.source
     ends = step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED)

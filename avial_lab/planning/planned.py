@@ -6,14 +6,15 @@ Workflow or TaskGraph, Topology, policy -> PlannedSchedule.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from avial_lab.core.errors import AvialError, OptionError
+from avial_lab.core.errors import AvialError, OptionError, ScheduleError
 from avial_lab.core.table import Table
-from avial_lab.core.words import brief, format_bytes, format_seconds
+from avial_lab.core.words import brief, format_bytes, format_seconds, listed
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
@@ -72,16 +73,19 @@ def plan(
     budget_s: float | None = None,
     costs: Costs | None = None,
     sync: Sync = Sync.EDGES,
+    place: Mapping[str, str] | None = None,
 ) -> PlannedSchedule:
     """The tasks of `graph` placed on `topology` (one that is there, a file, or `preset:…`).
 
     `costs` are by default those that came with the graph. `seed` and `budget_s` (seconds) are for
-    the policy `search`. Raises ScheduleError for a target without a device, and where a node's
+    the policy `search`. place: devices that tasks are pinned to, by the tasks' names; every policy
+    keeps to that. Raises ScheduleError for a target or a pin without a device, and where a node's
     ranks would hold more than its memory.
     """
     policy = _policy(policy)
     tasks, given = (graph.graph, graph.costs) if isinstance(graph, Workflow) else (graph, Costs())
     costs, machine = costs or given, topology_called(topology)
+    tasks = _pinned(tasks, machine, place or {})
     how: dict[str, object] = {}
     if policy is Policy.SEARCH:
         how["seed"] = seed
@@ -96,6 +100,30 @@ def plan(
     return PlannedSchedule(**parts, costs=costs, planning_s=took)
 
 
+def _pinned(graph: TaskGraph, topology: Topology, place: Mapping[str, str]) -> TaskGraph:
+    """With the pins as part of the tasks' targets."""
+    devices = [device.name for device in topology.devices]
+    for task, device in place.items():
+        for what, name, there in (("task", task, list(graph.by_name)), ("device", device, devices)):
+            if name in there:
+                continue
+            near = get_close_matches(name, there, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are: {listed(there, most=8)}"
+            wrong = f"'{task}' is pinned to '{device}', and there is no {what} '{name}'"
+            raise ScheduleError(wrong, hint=hint)
+    if not place:
+        return graph
+    return replace(
+        graph,
+        tasks=tuple(
+            replace(task, target=replace(task.target, device=place[task.name]))
+            if task.name in place
+            else task
+            for task in graph.tasks
+        ),
+    )
+
+
 Tried = PlannedSchedule | tuple[Policy, AvialError]
 """What a policy found, or why it did not."""
 
@@ -108,6 +136,7 @@ def plan_by_each(
     costs: Costs | None = None,
     seed: int = 0,
     budget_s: float | None = None,
+    place: Mapping[str, str] | None = None,
 ) -> list[Tried]:
     """The plan of each policy, by default of all but the exact one, which is for few tasks and
     needs OR-tools. Raises what stands in the way of all of them.
@@ -116,9 +145,16 @@ def plan_by_each(
     found: list[Tried] = []
     for policy in chosen:
         try:
-            found.append(
-                plan(graph, topology, policy=policy, costs=costs, seed=seed, budget_s=budget_s)
+            made = plan(
+                graph,
+                topology,
+                policy=policy,
+                costs=costs,
+                seed=seed,
+                budget_s=budget_s,
+                place=place,
             )
+            found.append(made)
         except AvialError as error:
             found.append((policy, error))
     if not any(isinstance(each, PlannedSchedule) for each in found):

@@ -148,7 +148,7 @@ def test_what_a_gpu_did(tmp_path: Path) -> None:
     assert "[fast.json](fast.json); Fast GPU, 80 GiB, driver 580.1, a CPU; commit" in page
     assert "| values | done | 1 of 2 |  |" in page
     assert "| race | cut short | 1 of 1 | 1 |" in page
-    assert "| race/axpy f32 | 1.000 ms | 3000 | 0.75 | ≥ 0.9 | ElementwiseKernel | 1500 |" in page
+    assert "| axpy f32 | 1.000 ms | 3000 | 0.75 | ≥ 0.9 | ElementwiseKernel | 1500 |" in page
     assert "| CuPy, within | 4000.0 |" in page
 
 

@@ -50,9 +50,12 @@ def plan_command(options: argparse.Namespace) -> int:
     check_folders(options.trace, options.report)
     if _is_of_loops(options.program):
         return _plan_loops(options)
+    _refuse(options, "loops", ("ranks", "trips", "report"))
     workflow, topology = _graph(options), topology_called(options.topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
-    found = plan_by_each(workflow, topology, policies, seed=options.seed, budget_s=options.budget)
+    pins = dict(_pin(text) for text in options.place)
+    how: dict[str, Any] = {"seed": options.seed, "budget_s": options.budget, "place": pins}
+    found = plan_by_each(workflow, topology, policies, **how)
     plans = [each for each in found if isinstance(each, PlannedSchedule)]
     best = best_of(found)
     if options.trace is not None:
@@ -68,6 +71,20 @@ def plan_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse(options: argparse.Namespace, kind: str, names: tuple[str, ...]) -> None:
+    """What is for programs of the other kind, and would do nothing here."""
+    for name in names:
+        if getattr(options, name) not in (None, [], ALL):
+            raise BindError(f"--{name} is for programs of {kind}", hint="leave it out")
+
+
+def _pin(text: str) -> tuple[str, str]:
+    task, _, device = text.partition("=")
+    if not task or not device:
+        raise BindError(f"--place takes TASK=DEVICE, not '{text}'", hint="--place task3=gpu0")
+    return task, device
+
+
 def _is_of_loops(path: Path) -> bool:
     """A kernel, or a text of MLIR without tasks of its own."""
     if is_kernel(path):
@@ -80,8 +97,9 @@ def _is_of_loops(path: Path) -> bool:
 
 def _plan_loops(options: argparse.Namespace) -> int:
     """How it scales on the machine, and its run on the number of ranks asked for, or all."""
+    _refuse(options, "tasks", ("place", "policy"))
     machine = topology_called(options.topology)
-    machine = machine.first(options.ranks or machine.ranks)
+    machine = machine.first(machine.ranks if options.ranks is None else options.ranks)
     as_it_is = argparse.Namespace(program=options.program)
     program = compiled_program(as_it_is, question_of(options), topology=Topology.local(1))
     if program.plan is None:
@@ -90,7 +108,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
             hint="avial-lab graph says why",
         )
     scaling = program.scaling(powers(machine.ranks, base=4), topology=machine, trips=options.trips)
-    trace = program.simulate(machine, trips=options.trips)
+    trace = scaling.last or program.simulate(machine, trips=options.trips)
     if options.trace is not None:
         with writing_to(options.trace):
             trace.save(options.trace)

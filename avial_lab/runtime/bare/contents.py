@@ -55,7 +55,7 @@ class Racer:
     """A program compiled for two numbers of turns, so that the difference is that of the turns
     alone; `peer` names what it is raced against. bytes: of a turn, each array once read or written.
     rehearsal: small, for the emulated device. arrays: shape and dtype by name, in order. on_device:
-    whether anything of it runs on one.
+    whether anything of it runs on one. whole: its run is raced, with copies in and out.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Racer:
     launches: int
     rehearsal: bool = False
     on_device: bool = True
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _launch(xp: Any, a: Arrays, _: str) -> Turn:  # noqa: ANN401
 
 _IN_CUPY = {
     "axpy": _axpy, "scale": _scale, "exp": _exp, "jacobi": _jacobi, "jacobi-3d": _jacobi_3d,
-    "sum": _sum, "gemm": _gemm, "launch": _launch,
+    "sum": _sum, "gemm": _gemm, "launch": _launch, "steps": _jacobi,
 }  # fmt: skip
 
 
@@ -161,4 +161,5 @@ def _numpy_launch(xp: Any, a: Arrays, _: str) -> Turn:  # noqa: ANN401
 _IN_NUMPY = {
     "axpy": _numpy_axpy, "scale": _numpy_scale, "exp": _numpy_exp, "jacobi": _numpy_jacobi,
     "jacobi-3d": _numpy_jacobi_3d, "sum": _sum, "gemm": _gemm, "launch": _numpy_launch,
+    "steps": _numpy_jacobi,
 }  # fmt: skip

@@ -70,20 +70,26 @@ def race_rows(facts: Facts) -> list[tuple[str, ...]]:
 
 def _race_row(row: Facts, copied: float | None) -> tuple[str, ...]:
     ours, peer = row["ours_s"], row.get("peer_s")
+    name = row["racer"].removeprefix("race/")
     if ours <= 0:  # the difference of two times that are alike
-        return (row["racer"], "too short", *[""] * 3, row["peer"], "", "", row["agree"])
+        return (name, "too short", *[""] * 3, row["peer"], "", "", row["agree"])
+    if row["kind"] == "steps":
+        ratio = f"{ours / peer:.2f} ×" if peer else ""
+        own, its = (f"{value * 1e3:.2f} ms" if value else "" for value in (ours, peer))
+        steps = f"{row['peer']}, {row['turns']} turns and copies"
+        return (name, own, "", ratio, "", steps, "", its, row["agree"])
     if row["kind"] == "launch":
         ratio = f"{ours / peer:.2f} ×" if peer else ""
         goal = f"≤ {LAUNCH_GOAL} ×"
         own, its = (f"{value * 1e6:.2f} µs" if value else "" for value in (ours, peer))
-        return (row["racer"], own, "", ratio, goal, row["peer"], "", its, row["agree"])
+        return (name, own, "", ratio, goal, row["peer"], "", its, row["agree"])
     rate = row["bytes"] / ours
     share = f"{rate / copied:.2f}" if copied and row["kind"] in GOALS else ""
     goal = f"≥ {GOALS[row['kind']]}" if row["kind"] in GOALS else ""
     its = f"{row['bytes'] / peer / 1e9:.0f}" if peer else ""
     took = f"{peer * 1e3:.3f} ms" if peer else ""
     return (
-        row["racer"], f"{ours * 1e3:.3f} ms", f"{rate / 1e9:.0f}", share, goal, row["peer"], its,
+        name, f"{ours * 1e3:.3f} ms", f"{rate / 1e9:.0f}", share, goal, row["peer"], its,
         took, row["agree"],
     )  # fmt: skip
 

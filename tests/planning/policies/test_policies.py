@@ -165,3 +165,32 @@ def test_a_program_is_placed_by_what_its_tasks_cost() -> None:
     assert rank_of("levels") == {"t_b": 0, "t_c": 1, "t_d": 0}
     chosen = rank_of("heft")
     assert chosen["t_b"] == chosen["t_c"] != chosen["t_d"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(graph=task_graphs(), data=st.data())
+def test_every_policy_keeps_to_pins(graph: TaskGraph, data: st.DataObject) -> None:
+    topology = Topology.local(3, gpus=1)
+    pinned = data.draw(st.sampled_from(graph.tasks))
+    devices = [device.name for device in topology.satisfying(pinned.target)]
+    place = {pinned.name: data.draw(st.sampled_from(devices))}
+    policies = [each for each in Policy if each not in (Policy.EXACT, Policy.SEARCH)]
+    for policy in policies:
+        made = avial_lab.plan(graph, topology, policy=policy, place=place)
+        assert made.placement_of[pinned.name].device == place[pinned.name]
+    made = avial_lab.plan(graph, topology, policy="search", budget_s=0.05, place=place)
+    assert made.placement_of[pinned.name].device == place[pinned.name]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ({"tsk1": "cpu0"}, "there is no task 'tsk1'\nHint: did you mean 'task1'"),
+        ({"task1": "cpu9"}, "there is no device 'cpu9'\nHint: did you mean"),
+        ({"task1": "gpu0"}, "(x86_64 on gpu0)"),
+    ],
+)
+def test_an_impossible_pin_is_refused(place: dict[str, str], words: str) -> None:
+    with pytest.raises(ScheduleError) as raised:
+        avial_lab.plan(by_hand.deck(), Topology.local(2, gpus=1), place=place)
+    assert words in str(raised.value)
