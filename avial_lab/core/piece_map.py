@@ -39,13 +39,34 @@ class PieceMap(Generic[Value]):
         if box.empty:
             return
         start, extent = (box.start[0], box.stop[0] - box.start[0]) if self._rank else (0, 1)
-        pieces = self._lists.setdefault(extent.bit_length(), [])
+        self._insert(self._lists.setdefault(extent.bit_length(), []), start, box, value)
+
+    def _insert(
+        self, pieces: list[tuple[int, int, Box, Value]], start: int, box: Box, value: Value
+    ) -> None:
         entry = (start, next(self._added), box, value)
         # Programs mostly walk arrays upwards: the end is the common place.
         if not pieces or pieces[-1][0] <= start:
             pieces.append(entry)
         else:
             insort(pieces, entry, key=_start_and_age)
+
+    def replace(self, box: Box, value: Value) -> None:
+        """In place of all that is known inside `box`. Quick where that is one piece, `box` itself,
+        as it mostly is, in a map whose pieces do not overlap.
+        """
+        if self._rank:
+            start = box.start[0]
+            pieces = self._lists.get((box.stop[0] - start).bit_length(), [])
+            for at in range(bisect_left(pieces, (start,)), len(pieces)):
+                if pieces[at][0] != start:
+                    break
+                if pieces[at][2] == box:
+                    del pieces[at]
+                    self._insert(pieces, start, box, value)
+                    return
+        self.remove(box)
+        self.add(box, value)
 
     def overlapping(self, box: Box) -> list[tuple[Box, Value]]:
         """(the part inside `box`, value) of every piece that overlaps it."""

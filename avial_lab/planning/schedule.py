@@ -65,6 +65,11 @@ class Transfer:
     consumer: str
     nbytes: int
 
+    @cached_property
+    def what(self) -> str:
+        """`c[0:20]`: named in every event of the message."""
+        return f"{self.storage}{self.box}"
+
     @property
     def messages(self) -> int:
         """As of a `Move`, which sums up several."""

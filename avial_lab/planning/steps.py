@@ -154,8 +154,7 @@ class _RankProgram:
 
     def _touch(self, storage: str, region: Region, at: int) -> None:
         for box in region:
-            self._touched[storage].remove(box)
-            self._touched[storage].add(box, at)
+            self._touched[storage].replace(box, at)
 
     def _add(self, position: int, order: int, step: Step) -> None:
         self._steps.append((position, order, len(self._steps), step))

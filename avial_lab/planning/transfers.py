@@ -54,9 +54,7 @@ class _Flow:
                 self._fetch(access.storage, box, rank, task.name)
         for access in task.writes:
             for box in access.region:
-                versions = self.versions[access.storage]
-                versions.remove(box)
-                versions.add(box, _Version(task.name, (rank,)))
+                self.versions[access.storage].replace(box, _Version(task.name, (rank,)))
 
     def _fetch(self, storage: str, box: Box, rank: int, consumer: str) -> None:
         """See to it that `rank` holds the last version of `box`."""
@@ -83,8 +81,7 @@ class _Flow:
                     )
                 )
         for part, version in missing:
-            versions.remove(part)
-            versions.add(part, _Version(version.producer, (*version.holders, rank)))
+            versions.replace(part, _Version(version.producer, (*version.holders, rank)))
 
     def inputs(self) -> Iterable[Piece]:
         for (rank, storage), boxes in sorted(self.given.items(), key=lambda item: item[0]):

@@ -6,6 +6,7 @@ kind; the program's arrays. The program's arrays after a run -> what the functio
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -29,12 +30,13 @@ from avial_lab.core.errors import OptionError
 Array = np.ndarray[Any, Any]
 
 
-def argument_of(name: str, value: object) -> Argument:
+def argument_of(name: str, value: object, *, handed: bool = False) -> Argument:
+    """`handed`: of an integer, that it is a number of the run and no constant of the program."""
     if isinstance(value, np.ndarray):
         checked = checked_array(name, cast("object", value))
         return ArrayArgument(checked.dtype, checked.shape)
     kind = kind_of_number(value)
-    if kind is not None and kind.dtype.kind in "fc":
+    if kind is not None and (kind.dtype.kind in "fc" or handed):
         return NumberArgument(kind)
     if isinstance(value, list):
         raise OptionError(
@@ -43,16 +45,40 @@ def argument_of(name: str, value: object) -> Argument:
     return Fixed(value)
 
 
-def call_key(given: Mapping[str, object]) -> object:
-    """Equal for calls that one compiled version serves."""
+def surroundings(function: types.FunctionType, seen: frozenset[object] = frozenset()) -> object:
+    """The numbers and arrays that the function takes from outside, and those that functions take
+    which it names: constants of the program.
+    """
+    closure = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    found = {name: cell.cell_contents for name, cell in closure}
+    names = function.__code__.co_names
+    found |= {name: function.__globals__[name] for name in names if name in function.__globals__}
     parts: list[object] = []
-    for value in given.values():
+    for name, value in cast("dict[str, object]", found).items():
+        plain: object = getattr(value, "py_func", value)
+        if isinstance(plain, types.FunctionType):
+            if plain not in seen and plain.__globals__ is function.__globals__:
+                parts.append(surroundings(plain, seen | {function}))
+            parts.append((name, plain))
+        elif isinstance(value, np.ndarray):
+            parts.append((name, id(cast("object", value))))
+        elif kind_of_number(value) is not None:
+            parts.append((name, type(value), value))
+    return tuple(parts)
+
+
+def call_key(given: Mapping[str, object], handed: frozenset[str] = frozenset()) -> object:
+    """Equal for calls that one compiled version serves, which is given the numbers `handed` when it
+    runs.
+    """
+    parts: list[object] = []
+    for name, value in given.items():
         if isinstance(value, np.ndarray):
             array = cast("Array", value)
             parts.append((array.dtype.str, array.shape, array.flags.writeable))
             continue
         kind = kind_of_number(value)
-        if kind is not None and kind.dtype.kind in "fc":
+        if kind is not None and (kind.dtype.kind in "fc" or name in handed):
             parts.append(kind)
         else:
             parts.append((type(value), _hashable(value)))
@@ -91,14 +117,16 @@ def overlapping(given: Mapping[str, object]) -> frozenset[str]:
 
 
 def arrays_of(given: Mapping[str, object], translated: Translated) -> dict[str, Array]:
-    """By the program's names: the caller's, and floats as arrays of one element."""
+    """By the program's names: the caller's, and numbers that are handed over as arrays of one
+    element.
+    """
     arrays: dict[str, Array] = {}
     for name, value in given.items():
         if isinstance(value, np.ndarray):
             arrays[name] = cast("Array", value)
             continue
         kind = kind_of_number(value)
-        if kind is not None and kind.dtype.kind in "fc":
+        if kind is not None and name in translated.handed:
             arrays[name] = np.array(value, kind.dtype)
     return arrays | dict(translated.captured)
 

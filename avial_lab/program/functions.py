@@ -18,10 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from avial_lab.artifact.explanation import Explanation
 from avial_lab.artifact.stages import Stages
 from avial_lab.compiler.frontends.python.arithmetic import RAISES
 from avial_lab.compiler.frontends.python.exceptions import error_of
+from avial_lab.compiler.frontends.python.liveness import counts_of
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.translate import Translated, translate
 from avial_lab.core.errors import AvialError, CellSpan, OptionError, RunError, VerifyError
@@ -34,6 +37,7 @@ from avial_lab.program.function_calls import (
     handed_back,
     new_results,
     overlapping,
+    surroundings,
 )
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
@@ -83,6 +87,7 @@ class FunctionProgram:
         self.options = dict(options)
         self.cell = cell
         self.versions: dict[object, Version] = {}
+        self._families: dict[object, int] = {}
         self._last: Version | None = None
         self._signature = inspect.signature(function)
         functools.update_wrapper(self, function)
@@ -114,12 +119,19 @@ class FunctionProgram:
 
     def version(self, given: Mapping[str, object]) -> Version:
         """Compiled where there was no such call before."""
-        key = call_key(given)
-        known = self.versions.get(key)
-        ranks = self._ranks()
-        if known is not None and known.program.schedule.topology.ranks == ranks:
-            return known
-        translated = self._translate(given)
+        ranks, around = self._ranks(), surroundings(self.py_func)
+        handed = self._handed(given)
+        for names in dict.fromkeys((frozenset[str](), handed)):
+            known = self.versions.get((call_key(given, names), ranks, around))
+            if known is not None:
+                return known
+        # One value is compiled in, which serves its loops best; the third is one of any values.
+        family = (call_key(given, handed), ranks, around)
+        self._families[family] = self._families.get(family, 0) + 1
+        if self._families[family] <= MOST_VALUES:
+            handed = frozenset[str]()
+        key = (call_key(given, handed), ranks, around)
+        translated = self._translate(given, handed)
         arrays = arrays_of(given, translated)
         arrays |= new_results(translated.result)
         options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN} | {
@@ -143,10 +155,20 @@ class FunctionProgram:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _translate(self, given: Mapping[str, object]) -> Translated:
+    def _handed(self, given: Mapping[str, object]) -> frozenset[str]:
+        """The integers of a call that need not be constants of the program."""
+        return frozenset(
+            name
+            for name in counts_of(self.source)
+            if type(given.get(name)) is int or isinstance(given.get(name), np.integer)
+        )
+
+    def _translate(
+        self, given: Mapping[str, object], handed: frozenset[str] = frozenset()
+    ) -> Translated:
         return translate(
             self.py_func,
-            {name: argument_of(name, value) for name, value in given.items()},
+            {n: argument_of(n, value, handed=n in handed) for n, value in given.items()},
             overlapping=overlapping(given),
             cell=self.cell,
         )
@@ -169,7 +191,8 @@ class FunctionProgram:
 
     @property
     def _run_options(self) -> dict[str, Any]:
-        return {name: value for name, value in self.options.items() if name in _RUN}
+        asked = {name: value for name, value in self.options.items() if name in _RUN}
+        return {"trace": False, **asked}
 
     # -- errors ------------------------------------------------------------------------------------
 
@@ -195,7 +218,8 @@ class FunctionProgram:
             return error_of(kind)(raised["words"] or raised["kind"], span=span)
         span = self._told(error.span)
         if _INDEX.search(error.message) and span is not None:
-            return error_of(IndexError)(error.message, span=span, hint=error.hint)
+            words = error.message.partition("': ")[2] or error.message  # without rank and task
+            return error_of(IndexError)(words, span=span, hint=error.hint)
         error.span = span
         return error
 
@@ -251,6 +275,9 @@ class FunctionProgram:
     def trace(self) -> Trace | None:
         return self.last.trace
 
+
+MOST_VALUES = 2
+"""Of an integer that are compiled in as constants."""
 
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
 """Options of runs; the others are of compilation."""

@@ -62,6 +62,19 @@ def test_a_0d_array_has_one_element() -> None:
     assert point.difference(point) == ()
 
 
+@given(st.lists(boxes(SHAPE), max_size=12), st.lists(st.integers(0, 11), max_size=6))
+def test_to_replace_is_to_remove_and_to_add(written: list[Box], again: list[int]) -> None:
+    """Also in which order pieces are found: what is sent follows it."""
+    quick: PieceMap[int] = PieceMap(len(SHAPE))
+    plain: PieceMap[int] = PieceMap(len(SHAPE))
+    for number, box in enumerate([*written, *(written[k] for k in again if k < len(written))]):
+        quick.replace(box, number)
+        plain.remove(box)
+        plain.add(box, number)
+        assert list(quick) == list(plain)
+        assert quick.overlapping(Box.whole(SHAPE)) == plain.overlapping(Box.whole(SHAPE))
+
+
 @given(st.lists(st.tuples(st.booleans(), boxes(SHAPE)), max_size=12), boxes(SHAPE))
 def test_piece_map_remembers_the_last_write(writes: list[tuple[bool, Box]], probe: Box) -> None:
     pieces: PieceMap[int] = PieceMap(len(SHAPE))

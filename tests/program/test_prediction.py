@@ -139,3 +139,11 @@ def test_scaling_tells_where_more_ranks_stop_paying() -> None:
 def test_tasks_scale_by_their_placement() -> None:
     with pytest.raises(AvialError, match="as fast as its placement"):
         _deck().scaling()
+
+
+def test_loops_on_devices_are_refused_with_the_reason() -> None:
+    arrays = {"A": np.zeros(4096)}
+    program = avial_lab.compile(DOUBLED, arrays=arrays, ranks=2, on="gpu")
+    for machine in (None, Topology.local(3, gpus=3)):
+        with pytest.raises(AvialError, match="loops on devices are not simulated yet"):
+            program.simulate(machine)

@@ -73,3 +73,29 @@ def test_exceptions_are_pythons_at_their_line_and_the_next_call_works() -> None:
     with pytest.raises(ZeroDivisionError):
         gather(a, index, 0)
     assert gather(a, index, 1) == 15
+
+
+def test_the_third_number_is_the_last_that_is_compiled() -> None:
+    u = np.random.default_rng(1).random((8, 9))
+    heat.versions.clear()
+    for steps in (1, 2, 3, 4, 7):
+        mine, other = u.copy(), u.copy()
+        heat(mine, np.zeros_like(u), steps)
+        heat.py_func(other, np.zeros_like(u), steps)
+        np.testing.assert_array_equal(mine, other)
+    assert len(heat.versions) == 3
+
+
+SCALE = 2.0
+
+
+@avial_lab.program
+def scaled(a):
+    return a * SCALE
+
+
+def test_a_global_is_a_constant_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.arange(3.0)
+    np.testing.assert_array_equal(scaled(a), a * 2)
+    monkeypatch.setitem(scaled.py_func.__globals__, "SCALE", 3.0)
+    np.testing.assert_array_equal(scaled(a), a * 3)

@@ -69,7 +69,7 @@ def to_tasks(
     """
     first = settled(strict=strict)
     where = {"on": on} if on else None
-    target: Given = {"sums-in-blocks": where, "target-devices": where}
+    target: Given = {"columns-first": where, "sums-in-blocks": where, "target-devices": where}
     if not plain:
         return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}, **target}))
     return (*first, *PLAIN.passes({"drop-in": {"grid": grid}, **target}))

@@ -14,16 +14,18 @@ def place(graph: TaskGraph, topology: Topology, _costs: Costs) -> tuple[Placemen
     "Parallel Execution per Level"); tasks with different targets are counted apart, so that each
     kind of device is used evenly.
     """
-    fitting: dict[Target, tuple[Device, ...]] = {}
+    fitting: dict[Target, tuple[int, tuple[Device, ...]]] = {}
+    groups: dict[tuple[Device, ...], int] = {}  # numbered: to hash all devices takes long
     placements: list[Placement] = []
     for level, tasks in enumerate(graph.levels):
-        turns: dict[tuple[Device, ...], int] = {}
+        turns: dict[int, int] = {}
         for task in tasks:
             if task.target not in fitting:
-                fitting[task.target] = fitting_devices(task, topology)
-            devices = fitting[task.target]
-            turn = turns.get(devices, 0)
-            turns[devices] = turn + 1
+                there = fitting_devices(task, topology)
+                fitting[task.target] = groups.setdefault(there, len(groups)), there
+            group, devices = fitting[task.target]
+            turn = turns.get(group, 0)
+            turns[group] = turn + 1
             device = devices[turn % len(devices)]
             reason = _reason(task, level, turn, devices)
             placements.append(Placement(task.name, device.name, device.rank, level, reason))

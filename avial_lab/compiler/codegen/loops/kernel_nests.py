@@ -9,7 +9,7 @@ A free loop of several parts -> one for each; a free loop around one in order ->
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mlir import ir
 
@@ -26,25 +26,36 @@ def distribute(loop: ir.Operation, scop: Scop) -> bool:
     iterations waits for another, so all of them may do their first part before any does its
     second. Only where a part has more threads then, and hands no value to the next.
     """
-    parts = _parts_of(loop)
+    parts = parts_of(loop)
     if len(parts) < 2 or not any(_gains(part[0], scop) for part in parts):
         return False
-    if any(op.name in ("memref.alloc", "memref.alloca") for part in parts for op in part):
-        return False
-    if not all(_is_used_in(part, op) for part in parts for op in part):
+    if not hand_on_nothing(parts):
         return False
     body = body_of(loop)
     for part in parts:
         kept = {body.index(op) for op in part}
-        copy = loop.operation.clone(ip=ir.InsertionPoint(loop)).operation
-        for k, op in reversed(list(enumerate(body_of(copy)))):
-            if k not in kept and not is_pure(op):
-                op.erase()
+        keep_only(kept, loop.operation.clone(ip=ir.InsertionPoint(loop)).operation)
     loop.erase()
     return True
 
 
-def _parts_of(loop: ir.Operation) -> list[list[ir.Operation]]:
+def keep_only(kept: Collection[int], loop: ir.Operation) -> None:
+    """Of what stands right in the loop those of these numbers, and the arithmetic for them."""
+    for k, op in reversed(list(enumerate(body_of(loop)))):
+        is_left = any(True for result in op.results for _ in result.uses)
+        if not is_left if is_pure(op) else k not in kept:
+            op.erase()
+
+
+def hand_on_nothing(parts: Sequence[Sequence[ir.Operation]]) -> bool:
+    """Whether no part has a value, or memory, that another uses."""
+    ops = [(part, op) for part in parts for op in part]
+    if any(op.name in ("memref.alloc", "memref.alloca") for _, op in ops):
+        return False
+    return all(_is_used_in(part, op) for part, op in ops)
+
+
+def parts_of(loop: ir.Operation) -> list[list[ir.Operation]]:
     """Each loop right in it, and what stands before, between and behind, but for arithmetic."""
     parts: list[list[ir.Operation]] = []
     if loop.name not in FORS:
@@ -65,11 +76,13 @@ def _gains(op: ir.Operation, scop: Scop) -> bool:
 
 
 def _is_used_in(part: Sequence[ir.Operation], op: ir.Operation) -> bool:
-    """Whether all that the operation makes is used in its part."""
+    """Whether all that the operation makes is used in its part, be it by way of arithmetic."""
     for result in op.results:
         for use in result.uses:
             user = use.owner.operation
-            if not any(holds(each, user) for each in part):
+            if any(holds(each, user) for each in part):
+                continue
+            if user.block != op.block or not is_pure(user) or not _is_used_in(part, user):
                 return False
     return True
 
@@ -81,13 +94,18 @@ def draw_out(loop: ir.Operation, scop: Scop) -> bool:
     nest = _in_order(loop, scop)
     if len(nest) < 2 or columns_of(nest[0], scop) != [nest[-1]]:
         return False
+    turn_inside_out(nest)
+    return True
+
+
+def turn_inside_out(nest: Sequence[ir.Operation]) -> None:
+    """The innermost of loops that are right in each other comes outside of all."""
     first, column = nest[0], nest[-1]
     inside = body_of(column)
     column.move_before(first)
     for op in inside:
         op.move_before(end_of(nest[-2]))
     first.move_before(end_of(column))
-    return True
 
 
 def _in_order(loop: ir.Operation, scop: Scop) -> list[ir.Operation]:

@@ -128,6 +128,10 @@ class Arithmetic:
             return self.e.value(f"arith.cmpi ne, {ssa}, {zero} : {x}")
         if before.is_float and after.is_float:
             name = "extf" if after.dtype.itemsize > before.dtype.itemsize else "truncf"
+        elif before.is_float and after.dtype.itemsize < 8:
+            # What does not fit wraps, as in NumPy on the machines that there are.
+            ssa, x = self.e.value(f"arith.fptosi {ssa} : {x} to i64"), "i64"
+            name = "trunci"
         elif before.is_float:
             name = "fptoui" if after.is_unsigned else "fptosi"
         elif after.is_float:

@@ -83,6 +83,9 @@ class Arrays:
         if all(map(self.e.is_affine, place)):
             at = ", ".join(index.text(symbols=self.e.symbols) for index in place)
             return f"affine.{what} {array.memory}[{at}] : {array.type}"
+        for index, extent in zip(place, array.extents, strict=True):
+            if self.e.is_affine(index):  # others have been checked
+                self._inside(index, number(extent))
         at = ", ".join(self.e.index(index) for index in place)
         return f"memref.{what} {array.memory}[{at}] : {array.type}"
 
@@ -106,7 +109,10 @@ class Arrays:
                 continue
             extent = array.shape[len(parts)]
             if isinstance(each, Number):
-                parts.append((self.position(each, extent), -1, 0))
+                at = self.position(each, extent)
+                if not array.is_whole and self.e.is_affine(at):
+                    self._inside(at, extent)  # beyond the part there may be more of its memory
+                parts.append((at, -1, 0))
             else:
                 start, count, step = self._stretch(each, extent)
                 parts.append((start, len(shape), step))

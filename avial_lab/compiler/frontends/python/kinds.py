@@ -49,9 +49,8 @@ class Kind:
         return self.dtype.kind == "c"
 
     def __str__(self) -> str:
-        return {"b": "bool", "i": "int", "f": "float", "c": "complex"}[self.dtype.kind] * (
-            self.weak
-        ) or str(self.dtype)
+        names = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+        return names[self.dtype.kind] if self.weak else str(self.dtype)
 
 
 BOOL = Kind(np.dtype(np.bool_), weak=True)

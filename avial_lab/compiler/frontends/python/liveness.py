@@ -9,6 +9,7 @@ import ast
 from collections.abc import Sequence
 
 from avial_lab.compiler.frontends.python.jumps import StoppedFor
+from avial_lab.compiler.frontends.python.source import FunctionSource
 
 Names = frozenset[str]
 NOTHING: Names = frozenset()
@@ -108,3 +109,25 @@ def is_bound(statement: ast.stmt, name: str) -> bool:
         and id(node) not in changed
         for node in ast.walk(statement)
     )
+
+
+def counts_of(source: FunctionSource) -> frozenset[str]:
+    """Parameters that the function only counts, compares and computes with: what they are decides
+    no size and no subscript.
+    """
+    tree = source.tree
+    names = {each.arg for each in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.discard(node.id)
+        if isinstance(node, ast.Subscript):
+            names -= reads(node.slice)
+        if isinstance(node, ast.Call) and not _is_range(node.func):
+            names -= reads(*node.args, *node.keywords)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            names.discard(node.target.id)
+    return frozenset(names)
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("range", "prange")

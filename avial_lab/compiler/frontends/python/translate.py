@@ -102,12 +102,15 @@ Result = ResultNumber | ResultArray | ResultView | Fixed | tuple["Result", ...]
 
 @dataclass(frozen=True)
 class Translated:
-    """captured: arrays of the function's surroundings that are arguments, too."""
+    """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
+    that a run is given, as arrays of one element.
+    """
 
     text: str
     result: Result
     captured: Mapping[str, np.ndarray]
     file: str
+    handed: frozenset[str] = frozenset()
 
 
 class Restart(Exception):
@@ -234,7 +237,8 @@ class Translation:
                 "",
             ]
         )
-        return Translated(text, told, self.captured, self.source.place)
+        handed = frozenset(n for n, a in self.arguments.items() if isinstance(a, NumberArgument))
+        return Translated(text, told, self.captured, self.source.place, handed)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -260,6 +264,8 @@ class Translation:
                     kind = Kind(dtype)
                     self.head.append(f"%{name}: {memref(shape, kind)}{self.e.place}")
                     self.frame.names[name] = whole(f"%{name}", kind, shape)
+                case NumberArgument(kind) if kind.is_int:
+                    self.frame.names[name] = self._count(name, kind)
                 case NumberArgument(kind):
                     self.head.append(f"%{name}: {memref((), kind)}{self.e.place}")
                     self.frame.names[name] = Fixed(
@@ -267,6 +273,15 @@ class Translation:
                     )
                 case Fixed(value):
                     self.frame.names[name] = self.constant(value)
+
+    def _count(self, name: str, kind: Kind) -> Number:
+        """An integer that the run is given, as a symbol of affine loops."""
+        cell = whole(f"%{name}", Kind(kind.dtype), ())
+        self.head.append(f"%{name}: {cell.type}{self.e.place}")
+        given = self.a.value(self.arrays.load(cell, []), Kind(np.dtype(np.int64)))
+        symbol = self.e.value(f"arith.index_cast {given} : i64 to index", "n")
+        self.e.symbols |= {symbol}
+        return self.a.cast(affine(term(symbol)), kind)
 
     def _body_of(self, source: FunctionSource) -> list[ast.stmt]:
         key = id(source.tree)

@@ -14,6 +14,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
 from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
     MOVES,
@@ -28,6 +29,7 @@ from avial_lab.compiler.ir.placements import (
     write_mesh,
 )
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.core.errors import VerifyError
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
 
 FIRST = "m"
@@ -308,28 +310,32 @@ def _erase_unused(block: ir.Block) -> None:
             op.erase()
 
 
+def arguments_named(function: ir.Operation, names: Sequence[str]) -> list[ir.Value]:
+    """The tensors among the arguments with these names; VerifyError for others."""
+    arguments = list(function.regions[0].blocks[0].arguments)
+    known = {
+        name_of(argument.location) or f"arg{k}": argument
+        for k, argument in enumerate(arguments)
+        if is_tensor(argument.type)
+    }
+    for name in names:
+        if name.removeprefix("%") not in known:
+            raise VerifyError(
+                f"there is no tensor %{name.removeprefix('%')} among the arguments",
+                span=span_of(function.location),
+                hint=f"the tensors are: {', '.join(known) or 'none'}",
+            )
+    return [known[name.removeprefix("%")] for name in names]
+
+
 def seeds_named(function: ir.Operation, seeds: Sequence[tuple[str, int]]) -> dict[ir.Value, int]:
     """Arguments by name, each with the dimension that is to be divided; VerifyError for others."""
-    from avial_lab.compiler.ir.locations import name_of, span_of
-    from avial_lab.core.errors import VerifyError
-
-    arguments = list(function.regions[0].blocks[0].arguments)
-    names = {name_of(a.location) or f"arg{k}": a for k, a in enumerate(arguments)}
-    found: dict[ir.Value, int] = {}
-    for name, dim in seeds:
-        argument = names.get(name.removeprefix("%"))
-        if argument is None or not is_tensor(argument.type):
-            known = ", ".join(n for n, a in names.items() if is_tensor(a.type)) or "none"
-            raise VerifyError(
-                f"there is no tensor %{name} to divide",
-                span=span_of(function.location),
-                hint=f"the tensors are: {known}",
-            )
+    arguments = arguments_named(function, [name for name, _ in seeds])
+    for argument, (name, dim) in zip(arguments, seeds, strict=True):
         if not 0 <= dim < argument.type.rank:
             raise VerifyError(
                 f"%{name} is {argument.type}: it has no dimension {dim}",
                 span=span_of(argument.location),
                 hint="dimensions count from 0",
             )
-        found[argument] = dim
-    return found
+    return {argument: dim for argument, (_, dim) in zip(arguments, seeds, strict=True)}

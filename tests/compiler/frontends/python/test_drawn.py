@@ -1,0 +1,73 @@
+"""Drawn functions mean what Python means, to the bit; or they are refused."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import avial_lab
+from avial_lab.core.errors import AvialError, VerifyError
+from tests.compiler.frontends.python.comparing import compare, same, translated
+from tests.compiler.frontends.python.drawn import Drawn, functions
+from tests.witness import Undefined
+
+_SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+def _try(drawn: Drawn) -> None:
+    function, args = drawn.made(), tuple(drawn.arguments.values())
+    with np.errstate(all="ignore"):
+        try:
+            function(*deepcopy(args))
+        except OverflowError:
+            return  # Python's integers have no end
+        except Exception:
+            pass
+    try:
+        translated(function, *args)
+    except VerifyError:
+        return  # refused, and says so
+    try:
+        compare(function, *args, kinds=False)
+    except Undefined as error:
+        # What NumPy makes of a float that is no integer of the type is the machine's.
+        assert "as an integer" in str(error)  # noqa: PT017
+
+
+# Without shrinking, which takes minutes: the slow tests shrink.
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate], **_SETTINGS)  # type: ignore[arg-type]
+@given(functions())
+def test_drawn_functions(drawn: Drawn) -> None:
+    _try(drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, **_SETTINGS)  # type: ignore[arg-type]
+@given(functions())
+def test_many_drawn_functions(drawn: Drawn) -> None:
+    _try(drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, **_SETTINGS)  # type: ignore[arg-type]
+@given(functions())
+def test_drawn_functions_compiled(drawn: Drawn) -> None:
+    function, args = drawn.made(), tuple(drawn.arguments.values())
+    mine, theirs = deepcopy(args), deepcopy(args)
+    with np.errstate(all="ignore"):
+        try:
+            wanted = function(*theirs)
+        except Exception:
+            return
+        try:
+            found = avial_lab.program(function, ranks=1, strict=True)(*mine)
+        except AvialError as error:
+            if type(error) is VerifyError:
+                return
+            raise
+    same(found, wanted, kinds=False)
+    for one, other in zip(mine, theirs, strict=True):
+        same(one, other)
