@@ -161,6 +161,20 @@ def test_what_a_real_driver_refuses_is_told(
     assert "the driver does not take the kernels" in values["rows"][0]["said"]
 
 
+@pytest.mark.slow
+def test_the_race_is_rehearsed_with_numpy(bare: dict[str, str], tmp_path: Path) -> None:
+    """The same programs small, on the emulated device: their answers, and that there are times."""
+    program = tmp_path / "steps.mlir"
+    program.write_text(STEPS)
+    contents = pack(tmp_path / "b", [str(program)], ranks=(1,), race=True, pythons=())
+    assert not contents.refused
+    race = run(tmp_path / "b", bare, tmp_path / "out", "--only", "race")["parts"]["race"]
+    assert race["state"] == "done"
+    known = {racer.name for racer in contents.racers if racer.rehearsal and racer.on_device}
+    assert {row["racer"] for row in race["rows"]} == known
+    assert all(row["ok"] and row["agree"] and row["peer_s"] > 0 for row in race["rows"])
+
+
 def test_kernels_are_packed_small_and_for_more_blocks_than_one() -> None:
     names = [wish.name for wish in wishes(["kernels/gemm"], (1, 2), None)]
     assert names == [

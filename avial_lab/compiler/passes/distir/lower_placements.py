@@ -144,6 +144,13 @@ class _Lowering:
             yield f"device {device} works on {format_bytes(nbytes)} of arrays"
 
     def _check_static(self) -> None:
+        number = next((v for v in self.end.operands if not is_tensor(v.type)), None)
+        if number is not None:
+            raise PassError(
+                f"a function on several devices returns {number.type}",
+                span=span_of(self.end.location),
+                hint="return a tensor of no dimensions: tensor<f32>",
+            )
         for value in (
             *self.block.arguments,
             *(r for v in self.block.operations for r in v.results),
