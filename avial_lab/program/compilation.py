@@ -116,6 +116,12 @@ def compile(
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
+    if (chosen.parallel or chosen.gradient) and holds_schedule(text):
+        raise OptionError(
+            "parallel and gradient are for functions on tensors, and this program says itself "
+            "what its tasks are",
+            hint="leave them out, or write func.func @f(%x: tensor<8x4xf32>) -> …",
+        )
     source = replace(source, parallel=chosen.parallel, gradient=chosen.gradient)
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
