@@ -136,6 +136,16 @@ def test_scaling_tells_where_more_ranks_stop_paying() -> None:
         program.scaling([2000], topology="preset:fat-tree-1024")
 
 
+@pytest.mark.mpi
+def test_a_run_changes_no_speed_up() -> None:
+    """What was measured is of one number of ranks; it would bend the curve there."""
+    program = avial_lab.compile(DOUBLED, arrays={"A": np.zeros(4096)}, ranks=1)
+    before = program.scaling([1, 2])
+    program.run()
+    assert program.scaling([1, 2]).points == before.points
+    assert program.simulate().makespan_s != before.points[0].makespan_s
+
+
 def test_tasks_scale_by_their_placement() -> None:
     with pytest.raises(AvialError, match="as fast as its placement"):
         _deck().scaling()

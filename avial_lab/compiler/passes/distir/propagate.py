@@ -148,7 +148,7 @@ class _Propagation:
             elif op.name == "func.return":
                 for k, value in enumerate(op.operands):
                     if is_tensor(value.type) and self._along(value).kind.is_partial:
-                        op.operands[k] = self._brought(value, COPY, op)
+                        op.operands[k] = self._brought(value, COPY)
             elif any(is_tensor(value.type) for value in op.operands):
                 self._place(op)
         _erase_unused(block)
@@ -172,10 +172,10 @@ class _Propagation:
         """A move along other axes; one that adds up partial results does so along this one, too."""
         along = self._along(move.operands[0])
         adds = along.kind.is_partial and (
-            move.name in ("distir.all_reduce",) or not self._same_mesh(move)
+            move.name == "distir.all_reduce" or not self._same_mesh(move)
         )
         if adds and move.name != "distir.all_reduce":
-            move.operands[0] = self._brought(move.operands[0], COPY, move)
+            move.operands[0] = self._brought(move.operands[0], COPY)
         self._set(move.results[0], COPY if adds else along)
 
     def _same_mesh(self, move: ir.Operation) -> bool:
@@ -194,7 +194,7 @@ class _Propagation:
                 and k not in loops.inits
                 and self._along(value).kind.is_partial
             ):
-                op.operands[k] = self._brought(value, COPY, op)
+                op.operands[k] = self._brought(value, COPY)
         loop = self._chosen(op, loops)
         results = [COPY] * len(op.results)
         if loop is not None:
@@ -213,7 +213,7 @@ class _Propagation:
                 wanted = Along(Kind.SPLIT, loops.operands[k].index(loop))
             else:
                 wanted = COPY
-            op.operands[k] = self._brought(value, wanted, op)
+            op.operands[k] = self._brought(value, wanted)
         for value, along in zip(op.results, results, strict=True):
             if is_tensor(value.type):
                 self._set(value, along)
@@ -245,7 +245,7 @@ class _Propagation:
                 return False
         return True
 
-    def _brought(self, value: ir.Value, wanted: Along, user: ir.Operation) -> ir.Value:
+    def _brought(self, value: ir.Value, wanted: Along) -> ir.Value:
         """The value as it is wanted: made anew where it is made of numbers, else moved."""
         have = self._along(value)
         if have == wanted:
@@ -281,7 +281,7 @@ class _Propagation:
             return None
         copy = op.clone(ip=ir.InsertionPoint.after(op))
         for k in loops.inits:
-            copy.operands[k] = self._brought(op.operands[k], wanted, copy)
+            copy.operands[k] = self._brought(op.operands[k], wanted)
         self._set(copy.results[0], wanted)
         return copy.results[0]
 
