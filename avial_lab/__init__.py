@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from avial_lab import program as program
     from avial_lab import ptensor as ptensor
+    from avial_lab.compiler.frontends.python.calls import prange
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
@@ -55,6 +56,7 @@ _HOME = {
     "load_ipython_extension": "notebook",
     "measure_ceilings": "machine.measure",
     "plan": "planning.planned",
+    "prange": "compiler.frontends.python.calls",
     "start_or_reference": "program.reference_run",
     "timed": "program.timing",
     "topology_called": "machine.topologies",
@@ -79,6 +81,7 @@ __all__ = [
     "load_ipython_extension",
     "measure_ceilings",
     "plan",
+    "prange",
     "start_or_reference",
     "timed",
     "topology_called",

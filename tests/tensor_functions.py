@@ -71,8 +71,8 @@ class FunctionText:
 
 
 @st.composite
-def functions(draw: st.DrawFn) -> FunctionText:
-    function = FunctionText(draw(st.sampled_from(sorted(ELEMENTS))))
+def functions(draw: st.DrawFn, *, element: str = "") -> FunctionText:
+    function = FunctionText(element or draw(st.sampled_from(sorted(ELEMENTS))))
     rows = draw(st.integers(1, 7))
     width = draw(st.integers(1, 5))
     function.arguments["%x"] = function.shapes["%x"] = (rows, width)

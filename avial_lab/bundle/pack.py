@@ -50,11 +50,14 @@ FOLDERS = ("core", "machine", "trace", "planning", "artifact", "runtime/native",
 
 RUN = '''"""Check and race what is in this folder: python3 run.py --minutes 8 -o OUT"""
 
+import importlib.util
 import sys
 from pathlib import Path
 
 if sys.version_info < (3, 10):
     sys.exit(f"Python 3.10 or newer is needed, and this is {sys.version.split()[0]}")
+if importlib.util.find_spec("numpy") is None:
+    sys.exit("NumPy is needed, and this Python has none")
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 

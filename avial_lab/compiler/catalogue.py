@@ -33,6 +33,20 @@ ARRAYS = Pipeline(
     ),
 )
 
+GRADIENT = Pipeline(
+    "source",
+    "functions on tensors differentiated, as --gradient says; the reference, too",
+    (
+        Row(
+            "differentiate",
+            what="Adds the gradients of the first result to a function's results (reverse mode).",
+            why="First, before tensors are placed: transforms then divide the gradients, too.",
+            at="avial_lab.compiler.passes.distir.differentiate:Differentiate",
+            when="--gradient names arguments",
+        ),
+    ),
+)
+
 PARALLEL = Pipeline(
     "source",
     "functions on tensors divided over devices, as --parallel says",
@@ -1422,9 +1436,10 @@ DEFINITIONS = Pipeline(
 )
 
 CATALOGUE: tuple[Pipeline, ...] = (
-    ARRAYS, PARALLEL, PLACED, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN, PLACE_TASKS,
-    PLACE_PHASES, GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST, TO_LLVM_DIALECT,
-    LLVM_FACTS, SELECT, OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL, DEFINITIONS,
+    ARRAYS, GRADIENT, PARALLEL, PLACED, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN,
+    PLACE_TASKS, PLACE_PHASES, GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST,
+    TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL,
+    DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""
 

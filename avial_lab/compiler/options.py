@@ -148,6 +148,14 @@ def _parallel(given: str | Iterable[str]) -> str:
     raise _refused("parallel", given, "a text: data 2, pipeline 2 x 8 1f1b")
 
 
+def _gradient(given: str | Iterable[str]) -> str:
+    if isinstance(given, str | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        names = re.findall(r"[^\s,+]+", given) if isinstance(given, str) else list(given)
+        if all(re.fullmatch(r"%?[\w$.-]+", name) for name in names):
+            return "+".join(name.removeprefix("%") for name in names)
+    raise _refused("gradient", given, "names of arguments: w0 w1")
+
+
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     """The optional passes of these names, in the order of the catalogue: a list, or text with
     commas; `all` is every one.
@@ -363,6 +371,17 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    gradient: str = field(
+        default="",
+        metadata=Option(
+            ("--gradient",),
+            metavar="NAMES",
+            help="a function on tensors returns the derivatives of its first result, a number, by "
+            "these arguments, too: 'w0 w1'",
+            read=_gradient,
+            in_tuning=False,
+        ).metadata,
+    )
     without: tuple[str, ...] = field(
         default=(),
         metadata=Option(
@@ -495,6 +514,7 @@ class Keywords(TypedDict, total=False):
     sync: Sync | str
     division: Division | str
     parallel: str | Iterable[str]
+    gradient: str | Iterable[str]
     without: str | Iterable[str]
     sizes: str
     strict: bool
@@ -531,6 +551,11 @@ def _check_together(options: CompileOptions) -> None:
         raise ScheduleError(
             "a program cannot run on a GPU where there are none",
             hint="leave out --gpus 0, or --on gpu",
+        )
+    if options.gradient and options.dynamic:
+        raise ScheduleError(
+            "a function that is differentiated has sizes that are known",
+            hint="leave out --dynamic, or --gradient",
         )
     if options.parallel and options.dynamic:
         raise ScheduleError(

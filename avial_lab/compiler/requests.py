@@ -36,8 +36,9 @@ class Source:
 
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
     where the text holds plain functions, None for the only one there is. `parallel` says how one
-    on tensors is divided over devices (`planning/parallelism.py`). `written`: what the person
-    wrote, where the text was made of that, and its places are places in it.
+    on tensors is divided over devices (`planning/parallelism.py`), after it was made to return the
+    derivatives of its first result by the arguments that `gradient` names. `written`: what the
+    person wrote, where the text was made of that, and its places are places in it.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Source:
     scalars: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     function: str | None = None
     parallel: str = ""
+    gradient: str = ""
     written: str = ""
 
     @property

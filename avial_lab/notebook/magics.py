@@ -380,8 +380,9 @@ class AvialMagics(Magics):
         if (options.bandwidth, options.latency) != (1.0, 1.0):
             machine = machine.with_links(bandwidth=options.bandwidth, latency=options.latency)
         if program.plan is not None:
-            display(program.scaling(powers(machine.ranks, base=4), topology=machine))
-            display(program.simulate(machine))
+            scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
+            display(scaling)
+            display(scaling.last)
             return
         costs = program.costs(None if machine == here else machine)
         policies = () if options.policy is None else (Policy(options.policy),)

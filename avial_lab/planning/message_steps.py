@@ -5,8 +5,8 @@ Step, Transfer -> name, what is carried, who is at the other end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from avial_lab.core.buffers import Storage
 from avial_lab.machine.devices import place_name
@@ -22,8 +22,7 @@ _WORDS = {
 """What a message's step is called, and whether this rank is its sender."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStep:
+class MessageStep(NamedTuple):
     """A step of a message, as a trace has it. number: the message's, where this step begins or ends
     it: it is one between its send and the end of the wait for it.
     """

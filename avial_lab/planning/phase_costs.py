@@ -120,9 +120,8 @@ def _modelled(
         touched = np.minimum(touched, demand.nbytes * part) if part else touched
         through, element = np.maximum(touched, demand.nbytes * part * divided), demand.element
     seconds, memory = np.zeros(n), np.zeros(n)
-    ranks = np.minimum(pattern.places, topology.ranks - 1)
     for kind, (node, cores) in enumerate(topology.rank_hardware[1]):
-        at = np.flatnonzero(topology.rank_hardware[0][ranks] == kind)
+        at = np.flatnonzero(topology.rank_hardware[0][pattern.places] == kind)
         if at.size:
             seconds[at], memory[at] = roofline(
                 flops[at], touched[at], through[at], element, node, cores

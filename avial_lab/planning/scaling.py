@@ -6,7 +6,7 @@ Predicted traces by their ranks -> Scaling.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import log2
 
@@ -46,10 +46,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Points by ascending ranks, on the machine called `label`."""
+    """Points by ascending ranks, on the machine called `label`. last: the run on most of them."""
 
     points: tuple[Point, ...]
     label: str
+    last: Trace | None = field(default=None, repr=False)
 
     @property
     def best(self) -> Point:
@@ -119,7 +120,7 @@ class Scaling:
 def scaling_of(traces: Mapping[int, tuple[Trace, int]], label: str) -> Scaling:
     """traces: for each number of ranks a predicted run, and its messages."""
     points = [_point(trace, messages) for _, (trace, messages) in sorted(traces.items())]
-    return Scaling(tuple(points), label)
+    return Scaling(tuple(points), label, traces[max(traces)][0])
 
 
 def _point(trace: Trace, messages: int) -> Point:

@@ -90,6 +90,9 @@ def compile(
     `parallel` divides a function on tensors over the ranks: "data 2, pipeline 2 x 8 1f1b", or a
     list of such texts, one transform after the other (`planning/parallelism.py`).
 
+    `gradient` names arguments ("w0 w1") by which a function on tensors returns the derivatives of
+    its first result, too, behind its own results; the sequential reference does so as well.
+
     `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
     they are worth; `sizes` gives others theirs in place of the machine's
     (`block-contractions{terms=128 block=48}`; `catalogue.SIZES`). Without either it is compiled as
@@ -113,7 +116,13 @@ def compile(
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
-    source = replace(source, parallel=chosen.parallel)
+    if (chosen.parallel or chosen.gradient) and holds_schedule(text):
+        raise OptionError(
+            "parallel and gradient are for functions on tensors, and this program says itself "
+            "what its tasks are",
+            hint="leave them out, or write func.func @f(%x: tensor<8x4xf32>) -> …",
+        )
+    source = replace(source, parallel=chosen.parallel, gradient=chosen.gradient)
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:

@@ -106,6 +106,9 @@ if TYPE_CHECKING:
 
 _WORD = struct.Struct("=q")
 
+MOST_WALKS = 8
+"""Machines for which a program remembers what its ranks do there."""
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -301,7 +304,8 @@ class Program:
         trips: int | None = None,
     ) -> Scaling:
         """Predicted speed-ups of a program of loops on so many ranks each, by default 1, 2, 4 …
-        up to all that the machine has: where more of them stop paying, and why.
+        up to all that the machine has: where more of them stop paying, and why. All by the
+        roofline: what was measured is of one number of ranks.
         """
         if self.plan is None:
             raise AvialError(
@@ -314,7 +318,7 @@ class Program:
         for n in sorted(set(ranks)) or powers(most):
             on = Topology.local(n) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
-            trace = simulated_turns(walked.turns, walked.costs, on)
+            trace = simulated_turns(walked.turns, replace(walked.costs, profile={}), on)
             found[n] = trace, walked.turns.sent[0]
         label = machine.speeds.label if machine is not None else "this machine"
         return scaling_of(found, label)
@@ -335,6 +339,8 @@ class Program:
             built = self.built if key[0] == replace(here, platform=None) else None
             if built is None and self.edited is not None:
                 raise AvialError("a program with a stage edited by hand is as it is for its ranks")
+            if len(self._walks) == MOST_WALKS:
+                self._walks.pop(next(iter(self._walks)))
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
         costs = PhaseCosts(whole_demands(turns.begun, self.built.verdicts, self._weighed))

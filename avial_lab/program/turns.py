@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from avial_lab.artifact.explanation import Verdict
 from avial_lab.compiler.requests import Build, Built, Walk, Weighed
-from avial_lab.core.errors import AvialError, OptionError
+from avial_lab.core.errors import OptionError
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.phase_costs import PhaseCosts
@@ -36,12 +36,6 @@ def turns_of(question: Build, built: Built | None, trips: int) -> Turns:
     """Of the program that `built` is, or of one that is lowered for it as `question` says."""
     if not 1 <= trips <= MOST_TRIPS:
         raise OptionError(f"trips must be from 1 to {MOST_TRIPS:,}; got {trips}")
-    on_devices = built is not None and built.binary.manifest.drivers
-    if on_devices or question.options.on == "gpu":
-        raise AvialError(
-            "loops on devices are not simulated yet",
-            hint="without on='gpu' the program is simulated on the ranks' cores",
-        )
     return shared_compiler().ask(Walk(question, built, trips))
 
 

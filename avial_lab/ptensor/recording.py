@@ -79,11 +79,13 @@ class Recorded:
     integers: tuple[int, ...]
 
 
-MOST_STATEMENTS, MOST_KINDS = 20_000, 200
 _NAMES = re.compile(r"%\w+")
 
 REALS, INTEGERS = "reals", "integers"
 """The tables of numbers among a program's arrays."""
+
+
+MOST_STATEMENTS, MOST_KINDS, MOST_RESULTS = 20_000, 200, 100
 
 
 @dataclass
@@ -98,12 +100,18 @@ class Recording:
     count: int = 0
     written: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
+    most_alive: int = MOST_RESULTS
 
     @property
     def full(self) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
-        it has different statements, and turns of a loop have the same.
+        it has different statements and results, and turns of a loop have the same.
         """
+        if len(self.alive) > self.most_alive:
+            self.alive = [each for each in self.alive if each() is not None]
+            self.most_alive = len(self.alive) + MOST_RESULTS
+            if len({id(each()) for each in self.alive}) > MOST_RESULTS:
+                return True
         return len(self.statements) > MOST_STATEMENTS or len(self.kinds) > MOST_KINDS
 
     def _add(self, statement: _Statement) -> None:

@@ -21,6 +21,9 @@ from tests.runtime.native.builds import built, write_sources
 
 SOURCES = Path(__file__).parents[1] / "runtime" / "native" / "devices" / "c"
 
+PYTHON = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}")
+"""Not the environment's, which has all that there is."""
+
 NAME = "steps/own/1"
 
 STEPS = """
@@ -79,8 +82,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def run(
     bundle: Path, bare: dict[str, str], out: Path, *arguments: str, driver: str = "apart"
 ) -> dict[str, Any]:
-    python = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}")
-    command = [python, "-s", str(bundle / "run.py"), "-o", str(out), "--driver", driver]
+    command = [PYTHON, "-s", str(bundle / "run.py"), "-o", str(out), "--driver", driver]
     done = subprocess.run(
         [*command, *arguments], env=bare, capture_output=True, text=True, check=False
     )
@@ -161,6 +163,20 @@ def test_what_a_real_driver_refuses_is_told(
     assert "the driver does not take the kernels" in values["rows"][0]["said"]
 
 
+@pytest.mark.slow
+def test_the_race_is_rehearsed_with_numpy(bare: dict[str, str], tmp_path: Path) -> None:
+    """The same programs small, on the emulated device: their answers, and that there are times."""
+    program = tmp_path / "steps.mlir"
+    program.write_text(STEPS)
+    contents = pack(tmp_path / "b", [str(program)], ranks=(1,), race=True, pythons=())
+    assert not contents.refused
+    race = run(tmp_path / "b", bare, tmp_path / "out", "--only", "race")["parts"]["race"]
+    assert race["state"] == "done"
+    known = {racer.name for racer in contents.racers if racer.rehearsal and racer.on_device}
+    assert {row["racer"] for row in race["rows"]} == known
+    assert all(row["ok"] and row["agree"] and row["peer_s"] > 0 for row in race["rows"])
+
+
 def test_kernels_are_packed_small_and_for_more_blocks_than_one() -> None:
     names = [wish.name for wish in wishes(["kernels/gemm"], (1, 2), None)]
     assert names == [
@@ -169,6 +185,12 @@ def test_kernels_are_packed_small_and_for_more_blocks_than_one() -> None:
     assert [wish.name for wish in wishes(["gemm"], (3,), "LARGE")] == [
         "gemm/f32 large/3", "gemm/f64 large/3",
     ]  # fmt: skip
+
+
+def test_a_python_without_numpy_is_told(bundle: Path) -> None:
+    command = [PYTHON, "-S", "-s", str(bundle / "run.py")]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "NumPy is needed, and this Python has none\n")
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from avial_lab.program.tuned import tuning_key_of
 # -- each option on every way that it goes ---------------------------------------------------------
 
 TEXT = "avial.schedule %a {}"
-OTHERS = {"sizes": "block-contractions{terms=128 block=48}"}
+OTHERS = {"sizes": "block-contractions{terms=128 block=48}", "gradient": "w0+w1"}
 """What is no default, for options that say nothing of their values."""
 
 

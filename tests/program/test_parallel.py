@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.core.errors import ScheduleError
+from avial_lab.core.errors import OptionError, PassError, ScheduleError
 from avial_lab.planning.parallelism import Strategy, spelled, strategies
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
 
@@ -57,6 +58,29 @@ def test_more_devices_than_ranks() -> None:
 def test_what_is_no_strategy(text: str, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         strategies(text)
+
+
+def test_programs_that_are_not_divided() -> None:
+    tasks = """avial.schedule %x {
+      %cpu = avial.target {arch = "cpu"}
+      %t = avial.task %cpu, %x { affine.for %i = 0 to 4 { affine.store %z, %x[%i] } }
+    }"""
+    for options in ({"parallel": "data 2"}, {"gradient": "x"}):
+        with pytest.raises(OptionError, match="are for functions on tensors"):
+            avial_lab.compile(tasks, arrays={"x": np.zeros(4)}, **options)
+    number = """func.func @f(%x: tensor<4xf64>) -> f64 {
+      %c0 = arith.constant 0 : index
+      %y = tensor.extract %x[%c0] : tensor<4xf64>
+      return %y : f64
+    }"""
+    with pytest.raises(PassError, match="a function on several devices returns f64"):
+        avial_lab.compile(number, arrays={"x": np.zeros(4)}, parallel="data 2")
+    open_ = """func.func @f(%x: tensor<?xf64>) -> tensor<?xf64> {
+      %y = math.tanh %x : tensor<?xf64>
+      return %y : tensor<?xf64>
+    }"""
+    with pytest.raises(PassError, match="has a size that is not known"):
+        avial_lab.compile(open_, arrays={"x": np.zeros(4)}, parallel="data 2")
 
 
 def test_strategies_are_spelled_as_they_are_read() -> None:

@@ -136,6 +136,24 @@ def test_scaling_tells_where_more_ranks_stop_paying() -> None:
         program.scaling([2000], topology="preset:fat-tree-1024")
 
 
+@pytest.mark.mpi
+def test_a_run_changes_no_speed_up() -> None:
+    """What was measured is of one number of ranks; it would bend the curve there."""
+    program = avial_lab.compile(DOUBLED, arrays={"A": np.zeros(4096)}, ranks=1)
+    before = program.scaling([1, 2])
+    program.run()
+    assert program.scaling([1, 2]).points == before.points
+    assert program.simulate().makespan_s != before.points[0].makespan_s
+
+
 def test_tasks_scale_by_their_placement() -> None:
     with pytest.raises(AvialError, match="as fast as its placement"):
         _deck().scaling()
+
+
+def test_loops_on_devices_are_refused_with_the_reason() -> None:
+    arrays = {"A": np.zeros(4096)}
+    program = avial_lab.compile(DOUBLED, arrays=arrays, ranks=2, on="gpu")
+    for machine in (None, Topology.local(3, gpus=3)):
+        with pytest.raises(AvialError, match="loops on devices are not simulated yet"):
+            program.simulate(machine)

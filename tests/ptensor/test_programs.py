@@ -173,6 +173,11 @@ def test_what_takes_long_to_compile_is_run_in_parts() -> None:
     for _ in range(300):
         x[1:] = x[:-1] * 0.5
     assert not xp.connection.record().full
-    kept = [x[2 * k] + x[2 * k + 1] for k in range(110)]
+    for k in range(110):
+        x[k] = x[2 * k] + x[2 * k + 1]
+    assert xp.connection.record().full
+    xp = local_namespace()
+    x = xp.asarray(np.arange(3.0))
+    kept = [x[k % 3] + x[0] for k in range(150)]
     assert xp.connection.record().full
     del kept

@@ -50,6 +50,7 @@ def plan_command(options: argparse.Namespace) -> int:
     check_folders(options.trace, options.report)
     if _is_of_loops(options.program):
         return _plan_loops(options)
+    _refuse(options, "loops", ("ranks", "trips", "report"))
     workflow, topology = _graph(options), topology_called(options.topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
     pins = dict(_pin(text) for text in options.place)
@@ -68,6 +69,13 @@ def plan_command(options: argparse.Namespace) -> int:
     if len(plans) == 1:
         print(plot.trace_text(best.simulate(), best, most=20))
     return 0
+
+
+def _refuse(options: argparse.Namespace, kind: str, names: tuple[str, ...]) -> None:
+    """What is for programs of the other kind, and would do nothing here."""
+    for name in names:
+        if getattr(options, name) not in (None, [], ALL):
+            raise BindError(f"--{name} is for programs of {kind}", hint="leave it out")
 
 
 def _pin(text: str) -> tuple[str, str]:
@@ -89,8 +97,9 @@ def _is_of_loops(path: Path) -> bool:
 
 def _plan_loops(options: argparse.Namespace) -> int:
     """How it scales on the machine, and its run on the number of ranks asked for, or all."""
+    _refuse(options, "tasks", ("place", "policy"))
     machine = topology_called(options.topology)
-    machine = machine.first(options.ranks or machine.ranks)
+    machine = machine.first(machine.ranks if options.ranks is None else options.ranks)
     as_it_is = argparse.Namespace(program=options.program)
     program = compiled_program(as_it_is, question_of(options), topology=Topology.local(1))
     if program.plan is None:
@@ -99,7 +108,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
             hint="avial-lab graph says why",
         )
     scaling = program.scaling(powers(machine.ranks, base=4), topology=machine, trips=options.trips)
-    trace = program.simulate(machine, trips=options.trips)
+    trace = scaling.last or program.simulate(machine, trips=options.trips)
     if options.trace is not None:
         with writing_to(options.trace):
             trace.save(options.trace)

@@ -23,7 +23,7 @@ from avial_lab.compiler.analysis.accesses.program import read_groups, read_progr
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
 from avial_lab.compiler.analysis.costs.demand import demands_in
 from avial_lab.compiler.backends.llvm import binary_of
-from avial_lab.compiler.catalogue import ARRAYS, PLACED, WHOLE
+from avial_lab.compiler.catalogue import ARRAYS, GRADIENT, PLACED, WHOLE
 from avial_lab.compiler.codegen.math.functions import FUNCTIONS
 from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
@@ -126,6 +126,9 @@ def _arrays_to_loops(
     """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
     if has_ptensor(module):
         run_passes(module.operation, ARRAYS.passes())
+    if source.gradient:
+        prepare_tensors_to_place(module, source.scalars)
+        run_passes(module.operation, GRADIENT.passes({"differentiate": {"of": source.gradient}}))
     if sequential or not (source.parallel or has_placements(module.operation)):
         return to_memory(module)
     prepare_tensors_to_place(module, source.scalars)

@@ -222,7 +222,7 @@ def template(
 def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
     """The inner part before the messages are waited for, where there is one; then the ends."""
     shares = pattern.shares
-    rank = np.minimum(shares[:, 0], draft.roads.topology.ranks - 1)
+    rank = pattern.places
     inner, low, high = np.maximum(shares[:, 2], 0), shares[:, 3], shares[:, 4]
     whole = np.maximum(inner + low + high, 1)
     for stage, iterations in ((_INNER, inner), (_LOW, low), (_HIGH, high)):

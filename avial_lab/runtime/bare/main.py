@@ -11,17 +11,12 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from avial_lab.core.errors import AvialError
-from avial_lab.runtime.bare.children import (
-    environment,
-    has_mpi,
-    ranks_command,
-    run_child,
-)
+from avial_lab.runtime.bare.children import Ended, environment, has_mpi, ranks_command, run_child
 from avial_lab.runtime.bare.contents import LIB, Bundle, Case
 from avial_lab.runtime.bare.faults import FAULTS, Fault, judged
 from avial_lab.runtime.bare.report import Report
@@ -59,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     driver = options.driver or ("cuda" if _has_driver() else "apart")
     command = f"python3 run.py --minutes {options.minutes:g} --driver {driver}"
     made = {**asdict(bundle.contents.made), "command": command}
-    report = Report(options.output, made)
+    try:
+        report = Report(options.output, made)
+    except OSError as error:
+        print(f"{options.output} cannot be made: {error.strerror}", file=sys.stderr)
+        return 2
     run = _Run(bundle, driver, report, time.monotonic() + 60 * options.minutes)
     for name, part in PARTS.items():
         run.begin(name, part, wanted=name in chosen)
@@ -96,7 +95,6 @@ class _Run:
     deadline: float
     limit: float = 0.0
     part: str = ""
-    told: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def left(self) -> float:
@@ -131,7 +129,7 @@ class _Run:
         *,
         patience: float = 1e9,
         variables: Mapping[str, str] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Ended:
         limit = min(seconds, self.left)
         folder = self.bundle.folder
         where = environment(folder, variables or {})

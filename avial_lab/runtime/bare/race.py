@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -162,13 +162,17 @@ class _Ours:
     journal: Journal
     options: Options
     number: int = 0
+    kept: dict[int, dict[str, np.ndarray]] = field(default_factory=dict[int, dict[str, np.ndarray]])
 
     def seconds(self, turns: int) -> float:
         """Of a run on the arrays as they are, in place."""
         program, binary = self.programs[turns]
         manifest = binary.manifest
-        kept = {storage.name: as_bytes(self.arrays[storage.name]) for storage in manifest.storages}
-        given = tuple(Piece(0, s.name, Box.whole(s.shape)) for s in manifest.storages)
+        own = [storage for storage in manifest.storages if storage.name in self.arrays]
+        given = tuple(Piece(0, storage.name, Box.whole(storage.shape)) for storage in own)
+        # Those of the program's own are made in the first run.
+        kept = self.kept.setdefault(turns, {})
+        kept |= {storage.name: as_bytes(self.arrays[storage.name]) for storage in own}
         self.number += 1
         began = time.perf_counter()
         outcome = run(

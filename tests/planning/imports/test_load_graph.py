@@ -207,6 +207,11 @@ def test_a_program_of_loops_by_ranks(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (["plan"], "nothing to plan"),
         (["plan", "kernels/gemm", "-n", "99"], "99 ranks asked for of a machine of 4"),
+        (["plan", "kernels/gemm", "-n", "0"], "0 ranks asked for"),
+        (["plan", "kernels/gemm", "--policy", "heft"], "--policy is for programs of tasks"),
+        (["plan", "kernels/gemm", "--place", "a=b"], "--place is for programs of tasks"),
+        (["plan", "w.json", "-n", "2"], "--ranks is for programs of loops"),
+        (["plan", "w.json", "--place", "a"], "--place takes TASK=DEVICE"),
         (["plan", "w.json", "--topology", "preset:latop"], "did you mean 'laptop'"),
         (["plan", "w.json", "--topology", "nothing"], "is no topology"),
     ],

@@ -25,6 +25,7 @@ from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine
+from avial_lab.compiler.passes.distir.memories import Held, Memory, kind_of, subview_of
 from avial_lab.compiler.passes.distir.segments import Segment, cut, used_by
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
@@ -69,46 +70,11 @@ class LowerPlacements:
         return "lower-placements"
 
 
-@dataclass(eq=False)
-class _Memory:
-    """Where a value is kept: in the whole tensor's shape, once or in `slots`. `axes` are those of
-    its mesh whose devices have slots of their own; slot 0 is in `first`, where that is given.
-    """
-
-    shape: tuple[int, ...]
-    element: ir.Type
-    axes: tuple[int, ...] = ()
-    slots: int = 1
-    memory: ir.Value | None = None
-    first: ir.Value | None = None
-
-    def slot(self, mesh: Mesh, point: Sequence[int]) -> int:
-        number = 0
-        for axis in self.axes:
-            number = number * mesh.axes[axis] + point[axis]
-        return number
-
-    def place(self, slot: int) -> tuple[ir.Value, int | None]:
-        """The memref of a slot and, where it holds several, the index of the slot in it."""
-        if self.first is not None and slot == 0:
-            return self.first, None
-        assert self.memory is not None
-        return self.memory, slot if self.slots > 1 else None
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A value in memory, and how it was put there."""
-
-    memory: _Memory
-    placement: Placement | None
-
-
 @dataclass
 class _Lowering:
     module: ir.Operation
     function: ir.Operation
-    held: dict[ir.Value, _Held] = field(default_factory=dict)
+    held: dict[ir.Value, Held] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
 
@@ -131,7 +97,7 @@ class _Lowering:
 
     def _held_by_devices(self, jobs: Sequence[Job]) -> Iterator[str]:
         """The memory that the jobs of each device touch, but for what they allocate themselves."""
-        touched: dict[int, dict[tuple[_Memory, int], list[Box]]] = {}
+        touched: dict[int, dict[tuple[Memory, int], list[Box]]] = {}
         for job in jobs:
             for part in (*job.reads, *job.writes):
                 of_device = touched.setdefault(job.device, {})
@@ -144,6 +110,13 @@ class _Lowering:
             yield f"device {device} works on {format_bytes(nbytes)} of arrays"
 
     def _check_static(self) -> None:
+        number = next((v for v in self.end.operands if not is_tensor(v.type)), None)
+        if number is not None:
+            raise PassError(
+                f"a function on several devices returns {number.type}",
+                span=span_of(self.end.location),
+                hint="return a tensor of no dimensions: tensor<f32>",
+            )
         for value in (
             *self.block.arguments,
             *(r for v in self.block.operations for r in v.results),
@@ -174,8 +147,8 @@ class _Lowering:
         """One for each value that a segment hands on, and for each sum of partial results."""
         for argument in self.block.arguments:
             if is_tensor(argument.type):
-                memory = _Memory(tuple(argument.type.shape), argument.type.element_type)
-                self.held[argument] = _Held(memory, None)
+                memory = Memory(tuple(argument.type.shape), argument.type.element_type)
+                self.held[argument] = Held(memory, None)
         for segment in self.cut.segments:
             for value in segment.outputs:
                 self.held[value] = self._new(value, self.cut.placements[value])
@@ -185,9 +158,9 @@ class _Lowering:
                 source, axes = self.cut.placements[op.operands[0]], self._sums(op)
                 made = _divided(source, op, axes)
                 self.held[op.results[0]] = self._new(op.results[0], made, shared=axes)
-        self.results: list[_Memory] = []
-        self.returned: list[_Memory] = []
-        self.copied_out: list[tuple[ir.Value, _Memory]] = []
+        self.results: list[Memory] = []
+        self.returned: list[Memory] = []
+        self.copied_out: list[tuple[ir.Value, Memory]] = []
         for value in self.end.operands:
             source = self.cut.source(value)
             held = self.held.get(source)
@@ -199,18 +172,18 @@ class _Lowering:
             ):
                 memory = held.memory
             else:
-                memory = _Memory(tuple(value.type.shape), value.type.element_type)
+                memory = Memory(tuple(value.type.shape), value.type.element_type)
                 self.copied_out.append((value, memory))
             self.results.append(memory)
             self.returned.append(memory)
 
-    def _begins_with_first(self, held: _Held) -> bool:
+    def _begins_with_first(self, held: Held) -> bool:
         return held.placement is not None and not any(
             each.kind.is_partial and not held.placement.mesh.is_time(axis)
             for axis, each in enumerate(held.placement.along)
         )
 
-    def _new(self, value: ir.Value, placement: Placement, *, shared: Sequence[int] = ()) -> _Held:
+    def _new(self, value: ir.Value, placement: Placement, *, shared: Sequence[int] = ()) -> Held:
         """Memory for a value that lies so; devices along `shared` axes have one of it."""
         mesh = placement.mesh
         axes = tuple(
@@ -222,8 +195,8 @@ class _Lowering:
             and axis not in shared
         )
         slots = prod(mesh.axes[axis] for axis in axes)
-        return _Held(
-            _Memory(tuple(value.type.shape), value.type.element_type, axes, slots), placement
+        return Held(
+            Memory(tuple(value.type.shape), value.type.element_type, axes, slots), placement
         )
 
     def _sums(self, move: ir.Operation) -> list[int]:
@@ -326,9 +299,9 @@ class _Lowering:
         location = segment.operations[0].location
 
         def write() -> None:
-            given = [Input(value, part.box, self._kind(part)) for value, part in inputs]
+            given = [Input(value, part.box, kind_of(part)) for value, part in inputs]
             made = [
-                Output(value, part.box, self._kind(part), kind)
+                Output(value, part.box, kind_of(part), kind)
                 for (value, part), kind in zip(outputs, added, strict=True)
             ]
             body = self.bodies.of(operations, boxes, given, made)
@@ -420,7 +393,7 @@ class _Lowering:
                 name = self._name(f"Z{number + 1}_{k}", device, -1)
 
                 def write(part: Part = part, kind: Kind = kind) -> None:
-                    self._fill(self._subview(part), kind)
+                    self._fill(subview_of(part), kind)
 
                 self.jobs.append(
                     Job(name, device, segment.key.depth, -1, [], [part],
@@ -470,9 +443,9 @@ class _Lowering:
         alone: Sequence[int],
         have: Placement,
         made: Placement,
-        held: _Held,
-        into: _Held,
-        spare: _Held,
+        held: Held,
+        into: Held,
+        spare: Held,
     ) -> None:
         """The sums of the blocks of `made` along one axis, each of which ends at the device that
         keeps it; those of axes `alone` at the first. On their way they lie in `spare`.
@@ -523,13 +496,13 @@ class _Lowering:
     ) -> None:
 
         def write() -> None:
-            source = self._subview(mine)
+            source = subview_of(mine)
             if total is None:
-                memref.CopyOp(source, self._subview(to))
+                memref.CopyOp(source, subview_of(to))
             elif to == mine:
-                combine(self._subview(total), None, source, kind)
+                combine(subview_of(total), None, source, kind)
             else:
-                combine(self._subview(total), source, self._subview(to), kind)
+                combine(subview_of(total), source, subview_of(to), kind)
 
         segment = self.cut.segment_of.get(self.cut.source(move.operands[0]))
         depth = segment.key.depth if segment is not None else 0
@@ -559,7 +532,7 @@ class _Lowering:
         }
         return prod(extents.values())
 
-    def _copy_out(self, value: ir.Value, memory: _Memory) -> None:
+    def _copy_out(self, value: ir.Value, memory: Memory) -> None:
         placement = self.cut.placements.get(value)
         mesh = placement.mesh if placement is not None else Mesh("", (1,), (0,))
         placement = placement or Placement(mesh, (COPY,))
@@ -574,7 +547,7 @@ class _Lowering:
             name = self._name("C1", device, -1)
 
             def write(part: Part = part, to: Part = to) -> None:
-                memref.CopyOp(self._subview(Part(part.memory, to.box)), self._subview(to))
+                memref.CopyOp(subview_of(Part(part.memory, to.box)), subview_of(to))
 
             self.jobs.append(
                 Job(name, device, 1 << 30, -1, [Part(part.memory, box)], [to],
@@ -682,7 +655,7 @@ class _Lowering:
 
     def _allocate(self, jobs: Sequence[Job]) -> list[ir.Value]:
         """Memory for what the jobs touch; the results'."""
-        slots: dict[_Memory, set[int]] = {}
+        slots: dict[Memory, set[int]] = {}
         for job in jobs:
             for part in (*job.reads, *job.writes):
                 memory, slot = part.memory
@@ -698,46 +671,12 @@ class _Lowering:
             memory.memory = memref.AllocOp(ir.MemRefType.get(shape, memory.element), [], []).result
         return [memory.first for memory in self.returned if memory.first is not None]
 
-    def _kind(self, part: Part) -> ir.MemRefType:
-        """The type of a block as a body takes it: it may begin anywhere."""
-        memory, slot = part.memory
-        root, index = memory.place(slot)
-        whole = ir.MemRefType(root.type)
-        if index is None and part.box == Box.whole(memory.shape):
-            return whole
-        strides = _strides(list(whole.shape))[0 if index is None else 1 :]
-        layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
-        return ir.MemRefType.get(list(part.box.shape), memory.element, layout)
-
-    def _subview(self, part: Part) -> ir.Value:
-        memory, slot = part.memory
-        root, index = memory.place(slot)
-        if index is None and part.box == Box.whole(memory.shape):
-            return root
-        lead = [] if index is None else [index]
-        offsets, sizes = [*lead, *part.box.start], [1] * len(lead) + list(part.box.shape)
-        strides = _strides(list(ir.MemRefType(root.type).shape))
-        offset = sum(o * s for o, s in zip(offsets, strides, strict=True))
-        layout = ir.StridedLayoutAttr.get(offset, strides[len(lead) :])
-        kind = ir.MemRefType.get(list(part.box.shape), memory.element, layout)
-        return ir.Operation.create(
-            "memref.subview",
-            [kind],
-            [root],
-            {
-                "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
-                "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
-                "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-            },
-        ).result
-
     def _inline(self, body: ir.Operation, parts: Sequence[Part]) -> None:
         """The body's operations, on these parts."""
         block = body.regions[0].blocks[0]
         inside: dict[ir.Value, ir.Value] = {}
         for argument, part in zip(block.arguments, parts, strict=True):
-            value = self._subview(part)
+            value = subview_of(part)
             if value.type != argument.type and not _takes_any(argument):
                 value = memref.CastOp(argument.type, value).result
             inside[argument] = value
@@ -767,13 +706,6 @@ def _takes_any(argument: ir.Value) -> bool:
         or use.owner.operation.name in ("memref.copy", "memref.load", "memref.store", "memref.dim")
         for use in argument.uses
     )
-
-
-def _strides(shape: list[int]) -> list[int]:
-    strides = [1] * len(shape)
-    for d in range(len(shape) - 2, -1, -1):
-        strides[d] = strides[d + 1] * shape[d + 1]
-    return strides
 
 
 def _memory_type(type_: ir.Type) -> ir.Type:

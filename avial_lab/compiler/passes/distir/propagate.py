@@ -14,6 +14,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
 from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
     MOVES,
@@ -28,6 +29,7 @@ from avial_lab.compiler.ir.placements import (
     write_mesh,
 )
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.core.errors import VerifyError
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
 
 FIRST = "m"
@@ -146,7 +148,7 @@ class _Propagation:
             elif op.name == "func.return":
                 for k, value in enumerate(op.operands):
                     if is_tensor(value.type) and self._along(value).kind.is_partial:
-                        op.operands[k] = self._brought(value, COPY, op)
+                        op.operands[k] = self._brought(value, COPY)
             elif any(is_tensor(value.type) for value in op.operands):
                 self._place(op)
         _erase_unused(block)
@@ -170,10 +172,10 @@ class _Propagation:
         """A move along other axes; one that adds up partial results does so along this one, too."""
         along = self._along(move.operands[0])
         adds = along.kind.is_partial and (
-            move.name in ("distir.all_reduce",) or not self._same_mesh(move)
+            move.name == "distir.all_reduce" or not self._same_mesh(move)
         )
         if adds and move.name != "distir.all_reduce":
-            move.operands[0] = self._brought(move.operands[0], COPY, move)
+            move.operands[0] = self._brought(move.operands[0], COPY)
         self._set(move.results[0], COPY if adds else along)
 
     def _same_mesh(self, move: ir.Operation) -> bool:
@@ -192,7 +194,7 @@ class _Propagation:
                 and k not in loops.inits
                 and self._along(value).kind.is_partial
             ):
-                op.operands[k] = self._brought(value, COPY, op)
+                op.operands[k] = self._brought(value, COPY)
         loop = self._chosen(op, loops)
         results = [COPY] * len(op.results)
         if loop is not None:
@@ -211,7 +213,7 @@ class _Propagation:
                 wanted = Along(Kind.SPLIT, loops.operands[k].index(loop))
             else:
                 wanted = COPY
-            op.operands[k] = self._brought(value, wanted, op)
+            op.operands[k] = self._brought(value, wanted)
         for value, along in zip(op.results, results, strict=True):
             if is_tensor(value.type):
                 self._set(value, along)
@@ -243,7 +245,7 @@ class _Propagation:
                 return False
         return True
 
-    def _brought(self, value: ir.Value, wanted: Along, user: ir.Operation) -> ir.Value:
+    def _brought(self, value: ir.Value, wanted: Along) -> ir.Value:
         """The value as it is wanted: made anew where it is made of numbers, else moved."""
         have = self._along(value)
         if have == wanted:
@@ -279,7 +281,7 @@ class _Propagation:
             return None
         copy = op.clone(ip=ir.InsertionPoint.after(op))
         for k in loops.inits:
-            copy.operands[k] = self._brought(op.operands[k], wanted, copy)
+            copy.operands[k] = self._brought(op.operands[k], wanted)
         self._set(copy.results[0], wanted)
         return copy.results[0]
 
@@ -308,28 +310,32 @@ def _erase_unused(block: ir.Block) -> None:
             op.erase()
 
 
+def arguments_named(function: ir.Operation, names: Sequence[str]) -> list[ir.Value]:
+    """The tensors among the arguments with these names; VerifyError for others."""
+    arguments = list(function.regions[0].blocks[0].arguments)
+    known = {
+        name_of(argument.location) or f"arg{k}": argument
+        for k, argument in enumerate(arguments)
+        if is_tensor(argument.type)
+    }
+    for name in names:
+        if name.removeprefix("%") not in known:
+            raise VerifyError(
+                f"there is no tensor %{name.removeprefix('%')} among the arguments",
+                span=span_of(function.location),
+                hint=f"the tensors are: {', '.join(known) or 'none'}",
+            )
+    return [known[name.removeprefix("%")] for name in names]
+
+
 def seeds_named(function: ir.Operation, seeds: Sequence[tuple[str, int]]) -> dict[ir.Value, int]:
     """Arguments by name, each with the dimension that is to be divided; VerifyError for others."""
-    from avial_lab.compiler.ir.locations import name_of, span_of
-    from avial_lab.core.errors import VerifyError
-
-    arguments = list(function.regions[0].blocks[0].arguments)
-    names = {name_of(a.location) or f"arg{k}": a for k, a in enumerate(arguments)}
-    found: dict[ir.Value, int] = {}
-    for name, dim in seeds:
-        argument = names.get(name.removeprefix("%"))
-        if argument is None or not is_tensor(argument.type):
-            known = ", ".join(n for n, a in names.items() if is_tensor(a.type)) or "none"
-            raise VerifyError(
-                f"there is no tensor %{name} to divide",
-                span=span_of(function.location),
-                hint=f"the tensors are: {known}",
-            )
+    arguments = arguments_named(function, [name for name, _ in seeds])
+    for argument, (name, dim) in zip(arguments, seeds, strict=True):
         if not 0 <= dim < argument.type.rank:
             raise VerifyError(
                 f"%{name} is {argument.type}: it has no dimension {dim}",
                 span=span_of(argument.location),
                 hint="dimensions count from 0",
             )
-        found[argument] = dim
-    return found
+    return {argument: dim for argument, (_, dim) in zip(arguments, seeds, strict=True)}

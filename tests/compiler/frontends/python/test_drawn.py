@@ -6,12 +6,13 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import avial_lab
 from avial_lab.core.errors import AvialError, VerifyError
 from tests.compiler.frontends.python.comparing import compare, same, translated
 from tests.compiler.frontends.python.drawn import Drawn, functions
+from tests.witness import Undefined
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
@@ -29,10 +30,15 @@ def _try(drawn: Drawn) -> None:
         translated(function, *args)
     except VerifyError:
         return  # refused, and says so
-    compare(function, *args, kinds=False)
+    try:
+        compare(function, *args, kinds=False)
+    except Undefined as error:
+        # What NumPy makes of a float that is no integer of the type is the machine's.
+        assert "as an integer" in str(error)  # noqa: PT017
 
 
-@settings(max_examples=25, derandomize=True, **_SETTINGS)  # type: ignore[arg-type]
+# Without shrinking, which takes minutes: the slow tests shrink.
+@settings(max_examples=25, derandomize=True, phases=[Phase.generate], **_SETTINGS)  # type: ignore[arg-type]
 @given(functions())
 def test_drawn_functions(drawn: Drawn) -> None:
     _try(drawn)

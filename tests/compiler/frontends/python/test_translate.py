@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from avial_lab import prange
 from avial_lab.core.errors import AvialError
 from tests.compiler.frontends.python.comparing import compare, interpreted, translated
 
@@ -198,6 +199,23 @@ def sizes_by_iteration(a):
     return u, v
 
 
+def sequences(a, b):
+    s = 0
+    for i in prange(3):
+        s += a[i] * i
+    for x, y in zip(a, b, strict=False):
+        s += x * y
+    for i in reversed(range(1, 4)):
+        s = s * 2 + a[i]
+    for i, x in enumerate(b, 1):
+        s -= i * x
+    for k in (2, 0, 1):
+        s = s * 3 + b[k]
+    for row in a.reshape(2, 2):
+        s += row[0] * row[1]
+    return s
+
+
 CASES: list[tuple[Any, ...]] = [
     (from_the_end, R.random(6), R.random(6)),
     (branches, np.arange(-5, 8)),
@@ -239,6 +257,7 @@ CASES: list[tuple[Any, ...]] = [
     (added_in_place, R.random((3, 3)), R.random((3, 3)), 4),
     (library_functions, R.integers(0, 5, (4, 4)), R.random(30)),
     (grid, 4),
+    (sequences, np.arange(4), np.arange(1, 4)),
     (sizes_by_iteration, np.arange(4.0)),
 ]
 

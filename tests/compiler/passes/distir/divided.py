@@ -21,10 +21,13 @@ from avial_lab.core.element_types import dtype_of_element
 
 
 def results_of(
-    text: str, arrays: Mapping[str, np.ndarray], parallel: str | None = None
+    text: str, arrays: Mapping[str, np.ndarray], parallel: str | None = None, gradient: str = ""
 ) -> dict[str, np.ndarray]:
-    """The function's results; with `parallel`, of its tasks, else of the sequential function."""
-    source = Source(text, "test", bind_arrays(dict(arrays)), parallel=parallel or "")
+    """The function's results; with `parallel`, of its tasks, else of the sequential function; and
+    the gradients by the arguments that `gradient` names.
+    """
+    binding = bind_arrays(dict(arrays))
+    source = Source(text, "test", binding, parallel=parallel or "", gradient=gradient)
     if parallel is None:
         module = parse(source, to_memory=tensors_to_fresh_memory, sequential=True)
     else:
@@ -44,10 +47,16 @@ def results_of(
 
 
 def assert_divided_is_the_same(
-    text: str, arrays: Mapping[str, np.ndarray], parallel: str, *, terms: int = 64
+    text: str,
+    arrays: Mapping[str, np.ndarray],
+    parallel: str,
+    *,
+    terms: int = 64,
+    gradient: str = "",
 ) -> None:
     """Integers bit for bit, floats within the bound of sums in another order."""
-    want, got = results_of(text, arrays), results_of(text, arrays, parallel)
+    want = results_of(text, arrays, gradient=gradient)
+    got = results_of(text, arrays, parallel, gradient)
     assert want.keys() == got.keys()
     for name, expected in want.items():
         if expected.dtype.kind == "f":

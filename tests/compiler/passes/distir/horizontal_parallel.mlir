@@ -24,7 +24,7 @@ func.func @mlp(%x: tensor<5x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6x3xf32>) ->
 // -----
 
 // CHECK-LABEL: func.func @too_few(
-// REFUSED: there is no tensor %arg1 to divide
+// REFUSED: there is no tensor %arg1 among the arguments
 func.func @too_few(%x: tensor<5x4xf32>) -> tensor<5x4xf32> {
   return %x : tensor<5x4xf32>
 }

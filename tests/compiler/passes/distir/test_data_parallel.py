@@ -24,6 +24,26 @@ def test_the_batch_is_divided_raggedly(parallel: str) -> None:
     assert_divided_is_the_same(SCALED, ARRAYS, parallel)
 
 
+LOOP = """
+func.func @f(%x: tensor<5x3xi64>, %n: tensor<5x3xi64>) -> tensor<5x3xi64> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> tensor<5x3xi64> {
+    %b = arith.addi %a, %n : tensor<5x3xi64>
+    scf.yield %b : tensor<5x3xi64>
+  }
+  %y = arith.muli %r, %n : tensor<5x3xi64>
+  return %y : tensor<5x3xi64>
+}
+"""
+
+
+def test_a_loop_on_tensors_is_done_whole() -> None:
+    x = np.arange(15).reshape(5, 3)
+    assert_divided_is_the_same(LOOP, {"x": x, "n": x + 1}, "data 2")
+
+
 @pytest.mark.parametrize(
     ("of", "message"), [("y:0", "there is no tensor %y"), ("x:2", "it has no dimension 2")]
 )

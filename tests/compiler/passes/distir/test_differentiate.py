@@ -1,0 +1,130 @@
+"""Gradients against differences, operation by operation and of random functions, and against a
+training step whose gradients are written by hand; the same after they are divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from avial_lab.compiler.codegen.math.adjoints import RULES
+from tests.compiler.passes.distir.divided import assert_divided_is_the_same, results_of
+from tests.compiler.passes.distir.training_step import arrays_of, training_step
+from tests.tensor_functions import functions
+
+
+def loss_of(text: str, name: str, shape: str) -> str:
+    """The function with the sum of the squares of a value as its only result."""
+    head, _, _ = text.partition("  return ")
+    kind = f"tensor<{shape}f64>"
+    rank = shape.count("x")
+    dims = ", ".join(map(str, range(rank)))
+    begun = "%le = tensor.empty() : tensor<f64>\n  %li = linalg.fill ins(%lz : f64) outs(%le : "
+    reduced = (
+        f"linalg.reduce ins(%ls : {kind}) outs(%li : tensor<f64>) dimensions = [{dims}] "
+        "(%a: f64, %b: f64) { %c = arith.addf %a, %b : f64  linalg.yield %c : f64 }"
+    )
+    total = reduced if rank else "arith.addf %ls, %li : tensor<f64>"
+    first, *rest = head.splitlines()
+    first = first[: first.index(") ->")] + ") -> tensor<f64> {"
+    return "\n".join(
+        [first, *rest, "  %lz = arith.constant 0.0 : f64",
+         f"  %ls = arith.mulf {name}, {name} : {kind}",
+         f"  {begun}tensor<f64>) -> tensor<f64>", f"  %loss = {total}",
+         "  return %loss : tensor<f64>\n}"]
+    )  # fmt: skip
+
+
+def assert_gradient_is_the_difference(
+    text: str, arrays: Mapping[str, np.ndarray], name: str, *, rtol: float = 1e-5
+) -> None:
+    """Central differences along a random direction."""
+    got = results_of(text, arrays, gradient=name)
+    gradient = got[f"result{len(got) - 1}"]
+    direction = np.random.default_rng(1).uniform(-1, 1, gradient.shape)
+    step = 1e-6
+
+    def loss(by: float) -> float:
+        moved = {**arrays, name: arrays[name] + by * direction}
+        return float(results_of(text, moved)["result0"])
+
+    want = (loss(step) - loss(-step)) / (2 * step)
+    scale = np.abs(gradient).sum() + abs(loss(0)) + 1
+    assert (gradient * direction).sum() == pytest.approx(want, rel=rtol, abs=rtol * scale)
+
+
+UNARY = ["arith.negf", *sorted(n for n in RULES if n.startswith("math.") and n != "math.fma")]
+BINARY = ["arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf",
+          "arith.minimumf", "arith.maxnumf", "arith.minnumf"]  # fmt: skip
+ALL_RULES = """
+func.func @f(%x: tensor<7xf64>, %y: tensor<7xf64>) -> tensor<7xf64> {{
+  {body}
+  return %r : tensor<7xf64>
+}}
+"""
+
+
+def test_every_rule() -> None:
+    assert set(UNARY) | set(BINARY) | {"math.fma", "arith.select"} == set(RULES)
+    kind = "tensor<7xf64>"
+    lines = [f"%u{k} = {op} %x : {kind}" for k, op in enumerate(UNARY)]
+    lines += [f"%b{k} = {op} %x, %y : {kind}" for k, op in enumerate(BINARY)]
+    lines += [
+        f"%f = math.fma %x, %y, %x : {kind}",
+        f"%on = arith.cmpf ogt, %x, %y : {kind}",
+        f"%s = arith.select %on, %x, %f : tensor<7xi1>, {kind}",
+    ]
+    terms = [line.split()[0] for line in lines if " cmpf" not in line and "%on =" not in line]
+    weighted = terms[0]
+    for k, term in enumerate(terms[1:]):
+        lines.append(f"%t{k} = arith.addf {weighted}, {term} : {kind}")
+        weighted = f"%t{k}"
+    lines.append(f"%r = arith.mulf {weighted}, %y : {kind}")
+    text = loss_of(ALL_RULES.format(body="\n  ".join(lines)).strip(), "%r", "7x")
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.uniform(0.5, 1.5, 7), "y": rng.uniform(0.5, 1.5, 7)}
+    for name in arrays:
+        assert_gradient_is_the_difference(text, arrays, name)
+
+
+@pytest.mark.slow
+@given(data=st.data())
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_random_functions(data: st.DataObject) -> None:
+    function = data.draw(functions(element="f64"))
+    shape = "".join(f"{n}x" for n in function.shapes[function.results[0]])
+    text = loss_of(function.text, function.results[0], shape)
+    name = data.draw(st.sampled_from(sorted(function.arguments))).removeprefix("%")
+    assert_gradient_is_the_difference(text, function.given(0), name, rtol=1e-4)
+
+
+def forward_of(text: str) -> str:
+    """Of a training step the loss alone."""
+    lines = text.splitlines()
+    end = next(k for k, line in enumerate(lines) if "linalg.reduce" in line)
+    first = lines[0][: lines[0].index(") ->")] + ") -> tensor<f64> {"
+    loss = lines[end].split()[0]
+    return "\n".join([first, *lines[1 : end + 1], f"  return {loss} : tensor<f64>", "}"])
+
+
+WIDTHS = (5, 6, 4)
+
+
+def test_a_training_step_that_is_written_by_hand() -> None:
+    text, arrays = training_step(7, WIDTHS, element="f64"), arrays_of(7, WIDTHS, dtype=np.float64)
+    by_hand = results_of(text, arrays)
+    found = results_of(forward_of(text), arrays, gradient="w0+w1")
+    for k in range(2):
+        # The loss is the sum of squares, by hand it is half of it; a step is an eighth of that.
+        step = (arrays[f"w{k}"] - by_hand[f"result{k + 1}"]) / 0.125
+        np.testing.assert_allclose(found[f"result{k + 1}"], 2 * step, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("parallel", ["data 2", "pipeline 2 x 3, horizontal 2 w0:1"])
+def test_gradients_are_divided(parallel: str) -> None:
+    text, arrays = training_step(7, WIDTHS, element="f64"), arrays_of(7, WIDTHS, dtype=np.float64)
+    assert_divided_is_the_same(forward_of(text), arrays, parallel, gradient="w0+w1", terms=256)
