@@ -99,3 +99,16 @@ def test_a_global_is_a_constant_until_it_changes(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(scaled(a), a * 2)
     monkeypatch.setitem(scaled.py_func.__globals__, "SCALE", 3.0)
     np.testing.assert_array_equal(scaled(a), a * 3)
+
+
+@avial_lab.program(check=True, ranks=1)
+def doubled(a, b):
+    for i in range(len(a)):
+        b[i] = a[i] * 2
+    return b.sum()
+
+
+def test_a_sum_between_the_loops_is_known_to_be_in_another_order() -> None:
+    a, b = np.random.default_rng(5).random(300), np.zeros(300)
+    np.testing.assert_allclose(doubled(a, b), (a * 2).sum(), rtol=1e-13)
+    assert doubled.last.built.reordered["result0"] == 300

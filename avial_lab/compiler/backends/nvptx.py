@@ -1,6 +1,6 @@
-"""PTX of the GPU tasks, for reading now and for running on hardware later.
+"""PTX of kernels: those of GPU tasks, to read, and those of loops, which programs carry.
 
-Text of the GPU tasks' functions -> kernels in the gpu dialect, and PTX for each. mlir-opt does it
+Text of the functions -> kernels in the gpu dialect, and PTX for each. mlir-opt does it
 in a process of its own: a kernel that it cannot compile, or dies of, costs its PTX and nothing
 else.
 """

@@ -1,6 +1,7 @@
 """NVIDIA's GPUs: compute capabilities, and what targets may ask of them.
 
-Their kernels are made (PTX); no engine of this version launches them.
+Engines drive them by NVIDIA's driver alone (`runtime/native/devices/cuda.c`), if they are told to:
+kernels of loops, which are in programs as PTX. Those of GPU tasks are text to read.
 """
 
 from __future__ import annotations

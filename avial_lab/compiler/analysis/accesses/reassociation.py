@@ -15,7 +15,7 @@ from avial_lab.compiler.analysis.accesses.buffers import program_buffers
 from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.ir.views import is_memref, view_chain
+from avial_lab.compiler.ir.views import defining, is_memref, view_chain
 from avial_lab.core.buffers import Binding
 
 WORK = ("avial.replicate", "avial.task")
@@ -102,7 +102,10 @@ class _Flow:
         operands = list(op.operands)[1:]
         each = (operands[:reads], operands[reads : reads + writes])
         read, written = ({n for v in values if (n := self._storage(v))} for values in each)
-        return read, written
+        # Memory made between the tasks is no operand of theirs.
+        used = (v for v in _used_in(op) if is_memref(v) and defining(view_chain(v)[-1]) is not None)
+        own = {n for v in used if (n := self._storage(v))} - read - written
+        return read | own, written | own
 
     def _work(self, op: ir.Operation) -> None:
         operands = list(op.operands)
