@@ -56,7 +56,7 @@ NAME = "form-kernels"
 MOST_BYTES = 16
 """That a thread loads of one array at a time: fewer leave memory idle, and more take registers."""
 
-THREADS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 2, 2)}
+THREADS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 4, 1)}
 """Threads in x, y and z by the number of axes: 256, rows of which are whole lines of memory. (One
 with no axis is a single thread.)
 """
@@ -246,7 +246,7 @@ class _Kernel:
 
     def _several(self) -> tuple[int, int]:
         """Along which axis a thread goes, and how often, so that enough is loaded at a time: along
-        y, where the rows above and below are loaded once then, or along x. Once where iterations
+        the last of x, y and z, whose neighbours are loaded once then. Once where iterations
         have loops of their own, or other numbers of iterations inside.
         """
         if not self.axes or any(axis.depends for axis in self.axes):
@@ -259,7 +259,7 @@ class _Kernel:
         ]
         if any(op.name in (*LOOPS, "scf.while") for op in inside) or not sizes:
             return 0, 1
-        return self.order[min(1, len(self.order) - 1)], min(4, max(1, MOST_BYTES // max(sizes)))
+        return self.order[-1], min(4, max(1, MOST_BYTES // max(sizes)))
 
     def _iterations(self, xyz: int) -> int:
         """Of a block along x, y or z."""
