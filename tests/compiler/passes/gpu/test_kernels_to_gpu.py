@@ -15,7 +15,7 @@ from avial_lab.core.toolchain import find_tool
 from kernels.kernel import ELEMENTS
 
 MOST_SPILLED = 16
-"""Bytes a thread: at exactly 32 or 64 registers ptxas keeps one in memory, for twice the threads."""
+"""Bytes a thread: at just 32 or 64 registers ptxas keeps one in memory, for twice the threads."""
 
 CHIPS = ("sm_70", "sm_80", "sm_90", "sm_100", "sm_120")
 
