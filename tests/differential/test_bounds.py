@@ -384,3 +384,30 @@ def test_what_is_not_to_be_looked_at_is_not() -> None:
     for no_bounds in (False, True):
         built = compile_program(text, arrays=arrays, ranks=1, no_bounds=no_bounds)
         assert ("avial_outside" in built.stages["mpi"].text) is not no_bounds
+
+
+def test_an_element_whose_place_is_loaded_is_given(seven_ranks: Cluster) -> None:
+    """Between loops, where a plan goes on with zero: it knows that it does not know the place."""
+    text = """func.func @f(%a: memref<8xi32>, %b: memref<5xi32>, %at: memref<1xi64>) {
+      %zero = arith.constant 0 : index
+      affine.for %i = 0 to 8 {
+        %x = affine.load %a[%i] : memref<8xi32>
+        %y = arith.addi %x, %x : i32
+        affine.store %y, %a[%i] : memref<8xi32>
+      }
+      %p = memref.load %at[%zero] : memref<1xi64>
+      %k = arith.index_cast %p : i64 to index
+      %c = memref.load %b[%k] : memref<5xi32>
+      %d = arith.addi %c, %c : i32
+      memref.store %d, %b[%k] : memref<5xi32>
+      return
+    }"""
+    arrays = {
+        "a": np.arange(8, dtype=np.int32),
+        "b": np.arange(5, dtype=np.int32),
+        "at": np.array([3]),
+    }
+    program = compile_program(text, arrays=arrays, ranks=2)
+    program.run(seven_ranks)
+    np.testing.assert_array_equal(arrays["b"], [0, 1, 2, 6, 4])
+    np.testing.assert_array_equal(arrays["a"], np.arange(8) * 2)

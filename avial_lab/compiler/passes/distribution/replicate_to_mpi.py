@@ -358,10 +358,11 @@ class _Entry:
                 "an element of a view between loops is not yet lowered", span=span_of(op.location)
             )
         name = self._new_phase("store" if writes else "load")
+        unknown = any(index in self.tainted for index in indices)
         indices = self._stay(op, array, indices)
         number, rank = self.storages[array], len(indices)
         touches = element_touches(self.function, f"{name}.touches", number, rank, writes=writes)
-        if any(index in self.tainted for index in indices):
+        if unknown:
             self._call("avial_unknown", [])
         self._set(self.params, indices)
         self._set(self.space, [0, 1, 1, 0, 0, 0, 1, 1, 0, 0])
