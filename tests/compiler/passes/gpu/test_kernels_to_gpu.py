@@ -14,6 +14,9 @@ import kernels
 from avial_lab.core.toolchain import find_tool
 from kernels.kernel import ELEMENTS
 
+MOST_SPILLED = 16
+"""Bytes a thread: at just 32 or 64 registers ptxas keeps one in memory, for twice the threads."""
+
 CHIPS = ("sm_70", "sm_80", "sm_90", "sm_100", "sm_120")
 
 CHAIN = """
@@ -91,4 +94,5 @@ def test_nvidias_assembler_takes_all_kernels(chip: str) -> None:
         command = [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{name}\n{done.stderr}"
-        assert not re.search(r"[1-9]\d* bytes spill", done.stderr), f"{name}\n{done.stderr}"
+        spilled = max(map(int, re.findall(r"(\d+) bytes spill", done.stderr)), default=0)
+        assert spilled <= MOST_SPILLED, f"{name}\n{done.stderr}"
