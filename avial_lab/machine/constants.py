@@ -98,3 +98,17 @@ BYTES_WHILE_THREADS_MEET = 1 << 17
 BYTES_OF_A_SHORT_STEP = 1 << 19
 """Loaded and stored in some ten microseconds: what begins and ends phases is a good part of that
 (jacobi-1d)."""
+
+# -- the machine of DistIR's cost model, for `costs="distir"` alone (its repository's defaults) ----
+
+DISTIR_FLOPS_PER_S = 1.4e13
+"""Of a GPU (V100, f16)."""
+
+DISTIR_BYTES_PER_S = 9e11
+"""Of a GPU's memory."""
+
+DISTIR_LAUNCH_S = 1e-5
+"""Before each operation."""
+
+DISTIR_LINK_BYTES_PER_S = 25 * 1.25e8
+"""Between any two GPUs: 25 Gbit/s."""

@@ -17,12 +17,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from avial_lab.machine.constants import (
+    DISTIR_BYTES_PER_S,
+    DISTIR_FLOPS_PER_S,
+    DISTIR_LAUNCH_S,
+    DISTIR_LINK_BYTES_PER_S,
+)
+
 Array = NDArray[np.float64]
 
-FLOPS_PER_S = 1.4e13
-BYTES_PER_S = 9e11
-LAUNCH_S = 1e-5
-LINK_BYTES_PER_S = 25 * 1.25e8
 ITEM = 2
 """Bytes of an element: f16."""
 
@@ -39,16 +42,24 @@ class Mlp:
 
 
 def elementwise_s(elements: Array, operands: int) -> Array:
-    return LAUNCH_S + ITEM * elements * operands / BYTES_PER_S + elements / FLOPS_PER_S
+    return (
+        DISTIR_LAUNCH_S
+        + ITEM * elements * operands / DISTIR_BYTES_PER_S
+        + elements / DISTIR_FLOPS_PER_S
+    )
 
 
 def product_s(a: Array, b: Array, c: Array) -> Array:
     """Of a matrix a × b and one b × c."""
-    return LAUNCH_S + ITEM * (a * b + b * c) / BYTES_PER_S + 2 * a * b * c / FLOPS_PER_S
+    return (
+        DISTIR_LAUNCH_S
+        + ITEM * (a * b + b * c) / DISTIR_BYTES_PER_S
+        + 2 * a * b * c / DISTIR_FLOPS_PER_S
+    )
 
 
 def all_reduce_s(nbytes: Array, members: Array) -> Array:
-    return 2 * nbytes * (members - 1) / members / LINK_BYTES_PER_S
+    return 2 * nbytes * (members - 1) / members / DISTIR_LINK_BYTES_PER_S
 
 
 @lru_cache(maxsize=256)
@@ -181,7 +192,7 @@ class _Evaluation:
         new = self.bytes_of(columns)
         device.makes((turn + 1) * new)
         device.frees((turn + 1) * new)
-        device.takes(LAUNCH_S if turn else 0.0)
+        device.takes(DISTIR_LAUNCH_S if turn else 0.0)
 
     def _layers(self, stage: int) -> range:
         return range(stage * self.per_stage, (stage + 1) * self.per_stage)
@@ -261,7 +272,7 @@ class _Evaluation:
         layers = self._layers(stage)
         columns = self.outs(layers[-1]) if is_forward else self.ins(layers[0])
         nbytes = self.bytes_of(columns)
-        met = np.maximum(first.clock, second.clock) + nbytes / LINK_BYTES_PER_S
+        met = np.maximum(first.clock, second.clock) + nbytes / DISTIR_LINK_BYTES_PER_S
         first.clock = second.clock = met
         second.makes(nbytes)
         first.frees(nbytes)

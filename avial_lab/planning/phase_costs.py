@@ -18,6 +18,7 @@ import numpy as np
 from avial_lab.core.words import brief, count
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.demand import Demand
+from avial_lab.machine.devices import CPU
 from avial_lab.machine.platform import Node
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import CostSource
@@ -69,17 +70,20 @@ class PhaseCosts:
             part = one / whole[pattern.phase] if whole[pattern.phase] else 0.0
             demand = self.demands.get(turns.phases[pattern.phase]) if len(pattern.shares) else None
             found.append(_modelled(pattern, demand, part, topology))
-        return self._scaled(turns, found) if self.profile else found
+        return self._scaled(turns, found, topology) if self.profile else found
 
-    def _scaled(self, turns: Turns, found: Sequence[ShareCost]) -> list[ShareCost]:
+    def _scaled(
+        self, turns: Turns, found: Sequence[ShareCost], topology: Topology
+    ) -> list[ShareCost]:
         """What was measured, divided among the turns as the model has it."""
         modelled = np.zeros((len(turns.phases), turns.ranks))
         for pattern, times, cost in zip(turns.patterns, turns.times, found, strict=True):
             np.add.at(modelled[pattern.phase], pattern.places, times * cost.seconds)
         factor = np.ones_like(modelled)
         number = {name: k for k, name in enumerate(turns.phases)}
+        ranks = {device.name: device.rank for device in topology.devices if device.kind is CPU}
         for (phase, device), seconds in self.profile.items():
-            rank = _rank_of(device)
+            rank = ranks.get(device)
             if phase in number and rank is not None and rank < turns.ranks:
                 said = modelled[number[phase], rank]
                 if said > 0:
@@ -88,12 +92,6 @@ class PhaseCosts:
             ShareCost(cost.seconds * factor[pattern.phase, pattern.places], cost.memory_bytes)
             for pattern, cost in zip(turns.patterns, found, strict=True)
         ]
-
-
-def _rank_of(device: str) -> int | None:
-    """Of a rank's own device, `cpu3`."""
-    number = device.removeprefix("cpu")
-    return int(number) if device.startswith("cpu") and number.isdecimal() else None
 
 
 def _sizes(turns: Turns) -> list[float]:

@@ -81,7 +81,7 @@ class NamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
         _only_default(device)
-        standard = {name: np.dtype(name) for name in DTYPES if name != "float16"}
+        standard = {name: np.dtype(name) for name in DTYPES if np.dtype(name) != np.float16}
         if kind is None:
             return standard
         return {name: dtype for name, dtype in standard.items() if np.isdtype(dtype, kind)}

@@ -41,6 +41,8 @@ from avial_lab.program.tuned import tuning_key_of
 # -- each option on every way that it goes ---------------------------------------------------------
 
 TEXT = "avial.schedule %a {}"
+ON_TENSORS = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+"""For options that are for such functions alone."""
 OTHERS = {"sizes": "block-contractions{terms=128 block=48}", "gradient": "w0+w1"}
 """What is no default, for options that say nothing of their values."""
 
@@ -116,8 +118,9 @@ def test_it_survives_the_magics(name: str) -> None:
 
 
 def test_it_survives_compile(name: str, asked: list[Build]) -> None:
+    text = ON_TENSORS if name in ("parallel", "gradient") else TEXT
     with pytest.raises(AskedError):
-        avial_lab.compile(TEXT, **{name: other_value(name)})
+        avial_lab.compile(text, **{name: other_value(name)})
     assert [question.options for question in asked] == [chosen(name)]
 
 

@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 from nbconvert import HTMLExporter
 
+import avial_lab
 from avial_lab.artifact.explanation import Choice
 from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.requests import Analysis
 from avial_lab.machine.roofline import Ceilings
+from avial_lab.machine.topology import Topology
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
+from avial_lab.planning.scaling import Point as SpeedPoint
+from avial_lab.planning.scaling import Scaling
 from avial_lab.plot import Film, Point, Roofline
 from avial_lab.program.program import Program
 from avial_lab.program.reference_run import OneProcess
@@ -48,6 +52,10 @@ def everything() -> list[object]:
         entry="main", ranks=3, buffers=program.graph.buffers, storages=program.graph.storages,
         inputs=(), results=(), phases=("S1", "S2"),
     )  # fmt: skip
+    graph = program.graph
+    named["PlannedSchedule"] = avial_lab.plan(graph, Topology.local(2, gpus=1))
+    points = tuple(SpeedPoint(n, 1 / n, 0, 0, 1.0, 0.0, 1.0) for n in (1, 2))
+    named["Scaling"] = Scaling(points, "a test")
     printed = [
         Analysis(program.graph, {}), program.stages, schedule.topology, program.binary,
         program.binary.manifest, derived, choice, loops[0].verdicts[0],

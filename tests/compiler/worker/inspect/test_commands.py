@@ -50,7 +50,12 @@ def run(line: str, folder: Path) -> None:
         result = words.index("-o") + 1
         words[result] = str(folder / words[result])
         words[result - 2] = str(folder / words[result - 2])
-        assert opt.main(words[3:]) == 0, line
+        before = Path.cwd()
+        os.chdir(folder)
+        try:
+            assert opt.main(words[3:]) == 0, line
+        finally:
+            os.chdir(before)
         return
     tools = folder / "bin"
     if not tools.exists():
