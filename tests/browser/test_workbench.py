@@ -307,6 +307,7 @@ def test_a_restart_leaves_the_page_well_and_the_cluster_to_be_found(
     lab.wait_for_none("ipyparallel")
 
 
+@pytest.mark.slow
 def test_two_notebooks_at_once(open_notebook: Open, browser_context: BrowserContext) -> None:
     """Each has its own cluster; what one does, the other does not see."""
     cells = [

@@ -307,7 +307,7 @@ def try_loaded(program: Loaded, seed: int, ranks: int, cluster: Cluster) -> None
 
 
 @pytest.mark.mpi
-@settings(max_examples=15, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
 @given(program=loads(), seed=st.integers(0, 9), ranks=st.integers(1, 3))
 def test_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Cluster) -> None:
     try_loaded(program, seed, ranks, seven_ranks)

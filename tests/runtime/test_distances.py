@@ -33,7 +33,14 @@ BODIES = {
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("element", ["i8", "i32", "i64"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        pytest.param("i8", marks=pytest.mark.slow),
+        "i32",
+        pytest.param("i64", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("backwards", [False, True], ids=["upwards", "downwards"])
 @pytest.mark.parametrize("body", BODIES)
 def test_every_distance(body: str, backwards: bool, element: str, cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.sweeps import Sweeps, sweeps, tiles
 
-QUICK = settings(WHOLE_PROGRAMS, max_examples=15)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=9)
 THOROUGH = settings(QUICK, max_examples=400)
 
 DEVICES = st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)])

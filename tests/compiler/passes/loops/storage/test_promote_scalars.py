@@ -36,7 +36,7 @@ class OnArraysApart:
 
 
 @pytest.mark.parametrize("passes", [OnArraysApart(False), OnArraysApart(True)], ids=str)
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
 @given(several=st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits(passes, several: list[Nest]) -> None:
     check_same_bits(several, passes)

@@ -124,13 +124,13 @@ def check_same(plain: ir.Module, divided: ir.Module, what: object) -> None:
         assert results(divided) == before, what
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
 @given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
 def test_any_order(nests: list[Nest], threads: int) -> None:
     event(f"{check_backwards(nests, threads)} loops marked in 4 nests")
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
 @given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
 def test_any_order_of_loops_in_another_order(nests: list[Nest], threads: int) -> None:
     check_backwards(nests, threads, ordered=True)

@@ -174,7 +174,7 @@ def check_same_bits(program: Rows, lanes: int) -> bool:
                if len(op.results))  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
 @given(program=programs(), lanes=st.sampled_from([0, 2, 4, 8, 16]))
 def test_random_rows(program: Rows, lanes: int) -> None:
     event("vectors" if check_same_bits(program, lanes) else "left alone")
