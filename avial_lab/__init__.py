@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from avial_lab import program as program
     from avial_lab import ptensor as ptensor
     from avial_lab.compiler.frontends.python.calls import prange
     from avial_lab.core.errors import AvialError
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.run.film import Film
     from avial_lab.plot.run.roofline import Point, Roofline
     from avial_lab.program.compilation import Namespace, analyse, compile
+    from avial_lab.program.functions import program as program
     from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess, start_or_reference
     from avial_lab.program.session import cluster

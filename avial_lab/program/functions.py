@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -283,9 +283,23 @@ _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
 """Options of runs; the others are of compilation."""
 
 
+@overload
+def program(
+    function: Callable[..., Any],
+    **options: Any,  # noqa: ANN401
+) -> FunctionProgram: ...
+
+
+@overload
+def program(
+    function: None = None,
+    **options: Any,  # noqa: ANN401
+) -> Callable[[Callable[..., Any]], FunctionProgram]: ...
+
+
 def program(
     function: Callable[..., Any] | None = None,
-    **options: Any,  # noqa: ANN401 - of `compile` and `run`, which know their types
+    **options: Any,
 ) -> FunctionProgram | Callable[[Callable[..., Any]], FunctionProgram]:
     """Makes a program of a Python function: as `@avial_lab.program`, or with options of `compile`
     and `Program.run` as `@avial_lab.program(ranks=4, check=True)`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,8 @@ def test_programs_that_are_not_divided() -> None:
       %cpu = avial.target {arch = "cpu"}
       %t = avial.task %cpu, %x { affine.for %i = 0 to 4 { affine.store %z, %x[%i] } }
     }"""
-    for options in ({"parallel": "data 2"}, {"gradient": "x"}):
+    wrong: tuple[dict[str, Any], ...] = ({"parallel": "data 2"}, {"gradient": "x"})
+    for options in wrong:
         with pytest.raises(OptionError, match="are for functions on tensors"):
             avial_lab.compile(tasks, arrays={"x": np.zeros(4)}, **options)
     number = """func.func @f(%x: tensor<4xf64>) -> f64 {

@@ -149,7 +149,7 @@ def first_bound_in_a_loop(u, v):
     for k in range(3):
         w = u + v
         v[:] = w
-    return w
+    return w  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def swapped_scalars(n):
@@ -305,7 +305,7 @@ def unbound(a):
     for i in range(len(a)):
         if a[i] > 0:
             found = i
-    return found + missing  # noqa: F821
+    return found + missing  # noqa: F821 # pyright: ignore
 
 
 def recursive(n):
