@@ -6,7 +6,8 @@ the order of a sum or product (and the function has one): then as near as its ro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from avial_lab.planning.schedule import Sync
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.trace import Copy
 from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
 
 # A function takes half a second to analyse and build: few examples here, many in `make test-full`.
@@ -63,7 +65,14 @@ def test_the_reference_is_what_the_text_says(function: RandomFunction, strict: b
 
 
 def run_and_check(
-    cluster: Cluster, function: RandomFunction, ranks: int, *, strict: bool, sync: Sync
+    cluster: Cluster,
+    function: RandomFunction,
+    ranks: int,
+    *,
+    strict: bool,
+    sync: Sync = Sync.EDGES,
+    gpus: int = 0,
+    seed: int = 0,
 ) -> None:
     arrays = {name: array.copy() for name, array in function.arrays.items()}
     note(f"{ranks} ranks, strict: {strict}, {sync}, {function.scalars}, {function.arrays}")
@@ -75,9 +84,21 @@ def run_and_check(
         ranks=ranks,
         strict=strict,
         sync=sync,
+        gpus=gpus,
+        on="gpu" if gpus else None,
     )
-    program.run(cluster)
+    trace = program.run(cluster, device_seed=seed)
+    if gpus and program.plan is not None and program.plan.complete:
+        assert copied(trace.copies) == copied(program.plan.copies)
     check_close(function, arrays, program.built.reordered, strict=strict)
+
+
+def copied(copies: Iterable[Copy]) -> Counter[tuple[str, str, str]]:
+    """Bytes by phase and both places."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for each in copies:
+        found[each.phase, each.source, each.dest] += each.nbytes
+    return found
 
 
 @pytest.mark.mpi
@@ -102,6 +123,25 @@ def test_many_runs_are_what_the_text_says(
     wide_cluster: Cluster, function: RandomFunction, ranks: int, strict: bool, sync: Sync
 ) -> None:
     run_and_check(wide_cluster, function, ranks, strict=strict, sync=sync)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@THOROUGH
+@given(
+    function=functions(), machine=st.sampled_from(((1, 1), (1, 2), (2, 2), (3, 3))),
+    strict=st.booleans(), seed=st.sampled_from((0, 11)),
+)  # fmt: skip
+def test_many_runs_on_gpus(
+    wide_cluster: Cluster,
+    function: RandomFunction,
+    machine: tuple[int, int],
+    strict: bool,
+    seed: int,
+) -> None:
+    ranks, gpus = machine
+    run_and_check(wide_cluster, function, ranks, strict=strict, gpus=gpus, seed=seed)
 
 
 @pytest.fixture(scope="module")
