@@ -142,6 +142,31 @@ ARITHMETIC = Pipeline(
     ),
 )
 
+_ON_DEVICES = (
+    Row(
+        "columns-first",
+        what="Divides sums of rows by columns, where a GPU is to add them up.",
+        why="Before target-devices, which leaves to the CPU what adds to the same array.",
+        at="avial_lab.compiler.passes.placement.columns_first:ColumnsFirst",
+        when="--on",
+    ),
+    Row(
+        "sums-in-blocks",
+        what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
+        why="Before target-devices, which leaves to the CPU what adds to one element.",
+        at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
+        when="--on",
+    ),
+    Row(
+        "target-devices",
+        what="Has loops run on the devices that were asked for, whatever their text says.",
+        why="Last: it looks at the finished replicates.",
+        at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
+        when="--on",
+    ),
+)
+"""For `--on`, behind all that makes or finds replicates."""
+
 PLAIN = Pipeline(
     "avial",
     "from a plain function to tasks; in stage loops on bodies of tasks, by normalise-tasks",
@@ -227,27 +252,7 @@ PLAIN = Pipeline(
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
         ),
-        Row(
-            "columns-first",
-            what="Divides sums of rows by columns, where a GPU is to add them up.",
-            why="Before target-devices, which leaves to the CPU what adds to the same array.",
-            at="avial_lab.compiler.passes.placement.columns_first:ColumnsFirst",
-            when="--on",
-        ),
-        Row(
-            "sums-in-blocks",
-            what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
-            why="Before target-devices, which leaves to the CPU what adds to one element.",
-            at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
-            when="--on",
-        ),
-        Row(
-            "target-devices",
-            what="Has loops run on the devices that were asked for, whatever their text says.",
-            why="Last: it looks at the finished replicates.",
-            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
-            when="--on",
-        ),
+        *_ON_DEVICES,
     ),
 )
 
@@ -424,27 +429,7 @@ WRITTEN = Pipeline(
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
         ),
-        Row(
-            "columns-first",
-            what="Divides sums of rows by columns, where a GPU is to add them up.",
-            why="Before target-devices, which leaves to the CPU what adds to the same array.",
-            at="avial_lab.compiler.passes.placement.columns_first:ColumnsFirst",
-            when="--on",
-        ),
-        Row(
-            "sums-in-blocks",
-            what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
-            why="Before target-devices, which leaves to the CPU what adds to one element.",
-            at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
-            when="--on",
-        ),
-        Row(
-            "target-devices",
-            what="Has loops run on the devices that were asked for, whatever their text says.",
-            why="Last: it looks at the finished replicates.",
-            at="avial_lab.compiler.passes.placement.target_devices:TargetDevices",
-            when="--on",
-        ),
+        *_ON_DEVICES,
     ),
 )
 

@@ -63,7 +63,6 @@ class Library:
         *,
         along: Sequence[int],
         places: Sequence[int | None] = (0,),
-        before: Sequence[Any] = (),
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Array, ...]:
         """NumPy's `function` on operands of one shape, which treats each row along the dimensions
@@ -76,7 +75,7 @@ class Library:
         free = [d for d in range(len(first.shape)) if d not in along]
         # A dimension that has a row for each rank, if there is one.
         free.sort(key=lambda d: (first.shape[d] < self.connection.ranks, d))
-        given = {"function": function, "before": tuple(before), "options": dict(options or {})}
+        given = {"function": function, "options": dict(options or {})}
         if not free:
             made = self.connection.step(
                 shards.on_first, [(m, on_one) for m in memories], len(places), **given
@@ -339,19 +338,18 @@ class Library:
             if bool(key[0]):
                 x[...] = value
             return
-        if len(key) == 1 and _is_mask(key[0]) and _ndim(key[0]) and not _ndim(value):
+        # OverflowError as NumPy's for a number of Python's that does not fit.
+        given = value if isinstance(value, Array) else self.asarray(np.asarray(value, x.dtype))
+        values = self.astype(given, x.dtype, copy=False)
+        if len(key) == 1 and _is_mask(key[0]) and _ndim(key[0]) and not values.ndim:
             mask: Array = self.asarray(key[0])
             if mask.shape != x.shape[: mask.ndim]:
                 self.compress(mask, x)  # says so
             mask = self.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-            given = value if isinstance(value, Array) else np.asarray(value).astype(x.dtype)[()]
-            if isinstance(given, Array):
-                given = self.astype(given, x.dtype, copy=False)
-            x[...] = self.where(mask, given, x)
+            x[...] = self.where(mask, values, x)
             return
         found = _Subscripts.of(self, x, key)
         shape = found.shape()
-        values = self.astype(self.asarray(value), x.dtype, copy=False)
         lost = values.ndim - len(shape)
         if lost > 0 and all(n == 1 for n in values.shape[:lost]):
             values = self.reshape(values, values.shape[lost:])

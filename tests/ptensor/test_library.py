@@ -190,3 +190,12 @@ def test_a_program_without_a_loop(xp: Namespace) -> None:
 def test_nothing_of_an_array(call: Callable[[Shard], list[Shard]]) -> None:
     for result in call(Shard((0,), (0,), np.empty(0))):
         assert result.shape == (0,)
+
+
+def test_a_number_that_does_not_fit_is_not_assigned(xp: Namespace) -> None:
+    small = PLANE.astype(np.int8)
+    x = xp.asarray(small)
+    for key in (small > 3, [0, 2]):
+        with pytest.raises(OverflowError):
+            x[key] = 300
+    same(x, small)

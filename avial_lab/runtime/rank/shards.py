@@ -123,7 +123,6 @@ def mapped(
     divided: int,
     places: Sequence[int],
     options: Mapping[str, Any],
-    before: Sequence[Any] = (),
 ) -> list[Shard]:
     """NumPy's function on each rank's part by itself, where it treats what is divided (dimension
     `divided` of the first operand) row by row; that is dimension `places[k]` of result k.
@@ -132,7 +131,7 @@ def mapped(
     first = operands[0]
     return [
         _divided(part, place, first.shape[divided], first.start[divided])
-        for part, place in zip(_results(function, operands, before, options), places, strict=True)
+        for part, place in zip(_results(function, operands, options), places, strict=True)
     ]
 
 
@@ -142,14 +141,13 @@ def on_first(
     *,
     function: str,
     options: Mapping[str, Any],
-    before: Sequence[Any] = (),
 ) -> list[Shard]:
     """NumPy's function on rank 0, which has all of the operands, and then the results."""
     found: Sequence[np.ndarray] = ()
     failure: Exception | None = None
     if peers.rank == 0:
         try:
-            found = _results(function, operands, before, options)
+            found = _results(function, operands, options)
         except (ValueError, IndexError, TypeError, ArithmeticError, MemoryError) as error:
             failure = error
     told = peers.allgather((failure, [(part.shape, part.dtype) for part in found]))
@@ -162,12 +160,11 @@ def on_first(
 
 
 def _results(
-    function: str, operands: Sequence[Shard], before: Sequence[Any], options: Mapping[str, Any]
+    function: str, operands: Sequence[Shard], options: Mapping[str, Any]
 ) -> list[np.ndarray]:
-    """`before`: arguments in front of the operands."""
     named: Any = reduce(getattr, function.split("."), np)
     with np.errstate(all="ignore"):
-        found = named(*before, *(operand.part for operand in operands), **options)
+        found = named(*(operand.part for operand in operands), **options)
     return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
 
 
