@@ -498,11 +498,8 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
 class LostArray(ClusterError):
     """What an array held is gone, with the engines that had it."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the array is gone: the engines of this cluster are not those that had it",
-            hint="make it again",
-        )
+    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
+        super().__init__(f"the array is gone: {why}", hint="make it again")
 
 
 class _Harmless(Exception):
