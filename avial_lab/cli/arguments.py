@@ -12,7 +12,7 @@ from avial_lab.benchmarks.command import race_arguments
 from avial_lab.benchmarks.kernel_suite import SIZES
 from avial_lab.benchmarks.results_page import page_arguments
 from avial_lab.benchmarks.worth_command import worth_arguments
-from avial_lab.bundle.pack import PYTHONS
+from avial_lab.bundle.pack import CPU, PYTHONS
 from avial_lab.cli.commands.bundle import bundle_command
 from avial_lab.cli.commands.cluster import cluster_command
 from avial_lab.cli.commands.graph import graph_command
@@ -207,7 +207,7 @@ def argument_parser() -> argparse.ArgumentParser:
     topology.set_defaults(command=topology_command)
 
     bundle = commands.add_parser(
-        "bundle", help="pack programs for a GPU machine where nothing is installed"
+        "bundle", help="pack programs for machines where nothing is installed"
     )
     bundle.add_argument(
         "programs", nargs="*", metavar="PROG", help="kernels or files; by default all kernels"
@@ -219,7 +219,13 @@ def argument_parser() -> argparse.ArgumentParser:
         type=_counts,
         default=(1, 2),
         metavar="N,N",
-        help="for so many ranks, each of which drives a GPU; by default 1,2",
+        help="for so many ranks; by default 1,2",
+    )
+    bundle.add_argument(
+        "--on",
+        choices=("cpu", "gpu"),
+        help="gpu: each rank drives one, and with answers for checks there; cpu: for runs on files "
+        "alone; by default both, and all kernels for gpu",
     )
     bundle.add_argument(
         "--size",
@@ -227,7 +233,23 @@ def argument_parser() -> argparse.ArgumentParser:
         choices=SIZES,
         help="of kernels; by default MINI, and SMALL for one rank in one element type",
     )
+    bundle.add_argument("--fn", metavar="NAME", help="the function of an MLIR file with several")
+    bundle.add_argument(
+        "-D", "--define", action="append", default=[], dest="numbers", metavar="NAME=VALUE",
+        help="a number of the program, or a size of the kernel",
+    )  # fmt: skip
+    bundle.add_argument(
+        "--in", action="append", default=[], dest="inputs", metavar="NAME=VALUE",
+        help="an array as large as those that it will run on (a=20x30xf32, a=a.npy), or a scalar",
+    )  # fmt: skip
     bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
+    bundle.add_argument("--cpu-target", default=CPU, metavar="CPU", help=f"by default {CPU}")
+    bundle.add_argument("--ppn", type=int, metavar="N", help="ranks on each node, for runs on CPUs")
+    bundle.add_argument(
+        "--slurm-script", action="store_true", help="with job.sh, which sbatch takes"
+    )
+    bundle.add_argument("--time", metavar="T", help="of the job: 1:00:00")
+    bundle.add_argument("--partition", metavar="P", help="of the job")
     bundle.add_argument(
         "--race",
         action=argparse.BooleanOptionalAction,
