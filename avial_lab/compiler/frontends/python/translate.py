@@ -103,7 +103,8 @@ Result = ResultNumber | ResultArray | ResultView | Fixed | tuple["Result", ...]
 @dataclass(frozen=True)
 class Translated:
     """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
-    that a run is given, as arrays of one element.
+    that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
+    empty where nothing in it can end the process or take unforeseen time.
     """
 
     text: str
@@ -111,6 +112,7 @@ class Translated:
     captured: Mapping[str, np.ndarray]
     file: str
     handed: frozenset[str] = frozenset()
+    apart: str = ""
 
 
 class Restart(Exception):
@@ -238,7 +240,7 @@ class Translation:
             ]
         )
         handed = frozenset(n for n, a in self.arguments.items() if isinstance(a, NumberArgument))
-        return Translated(text, told, self.captured, self.source.place, handed)
+        return Translated(text, told, self.captured, self.source.place, handed, self.e.apart)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -918,6 +920,7 @@ class Translation:
         names = dict(self.frame.names)
         turn = self.arrays.cell(INT, affine(sequence.low))
         compare = ast.Lt() if step > 0 else ast.Gt()
+        self.e.keep_apart("how long the loop runs depends on data")
         self.e.bare("scf.while : () -> () {")
         with self.e.block("", end=""):
             now = replace(self.arrays.load(turn, []), kind=INT)
@@ -946,6 +949,7 @@ class Translation:
             raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
         cells = self._cells(node, live)
         names = dict(self.frame.names)
+        self.e.keep_apart("how long the loop runs depends on data")
         self.e.bare("scf.while : () -> () {")
         with self.e.block("", end=""):
             condition = self.condition(node.test)
