@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.run.roofline import Point, Roofline
     from avial_lab.program.compilation import Namespace, analyse, compile
     from avial_lab.program.functions import program as program
+    from avial_lab.program.models import Model, load_onnx
     from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess, start_or_reference
     from avial_lab.program.session import cluster
@@ -43,6 +44,7 @@ _HOME = {
     "Cluster": "runtime.launch.cluster",
     "Film": "plot.run.film",
     "Namespace": "program.compilation",
+    "Model": "program.models",
     "OneProcess": "program.reference_run",
     "Point": "plot.run.roofline",
     "Program": "program.program",
@@ -56,6 +58,7 @@ _HOME = {
     "converge": "compiler.frontends.python.tasks",
     "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
+    "load_onnx": "program.models",
     "measure_ceilings": "machine.measure",
     "plan": "planning.planned",
     "prange": "compiler.frontends.python.calls",
@@ -70,6 +73,7 @@ __all__ = [
     "AvialError",
     "Cluster",
     "Film",
+    "Model",
     "Namespace",
     "OneProcess",
     "Point",
@@ -84,6 +88,7 @@ __all__ = [
     "converge",
     "load_graph",
     "load_ipython_extension",
+    "load_onnx",
     "measure_ceilings",
     "plan",
     "prange",
