@@ -22,6 +22,8 @@ from avial_lab.machine.constants import (
     MEMORY_BYTES_PER_S,
     MESSAGE_BYTES_PER_S,
     MESSAGE_LATENCY_S,
+    NETWORK_BYTES_PER_S,
+    NETWORK_LATENCY_S,
     VECTOR_UNITS,
 )
 from avial_lab.machine.cpu import Cpu, this_cpu
@@ -274,7 +276,7 @@ def assumed_platform(
     nodes: tuple[str, ...] = ("localhost",), *, cpu: Cpu | None = None
 ) -> Platform:
     """Nodes like this one, with the rates of `constants.py`: always the same on one machine, which
-    a placement has to be. Between nodes it is as between two ranks of a node.
+    a placement has to be.
     """
     cpu = cpu or this_cpu()
     # Half of a cache: the other half is for what else is there.
@@ -295,12 +297,13 @@ def assumed_platform(
         for name in nodes
     )
     link = Link("messages", MESSAGE_BYTES_PER_S, MESSAGE_LATENCY_S, "shared memory", shared=False)
+    between = Link("network", NETWORK_BYTES_PER_S, NETWORK_LATENCY_S, "ethernet", shared=False)
     return Platform(
         made,
-        (link,),
+        (link, between) if len(nodes) > 1 else (link,),
         label="this machine" if len(nodes) == 1 else f"{count(len(nodes), 'node')} like this one",
         inside=dict.fromkeys(nodes, link.name),
-        uplinks=dict.fromkeys(nodes, (("all", link.name),)) if len(nodes) > 1 else {},
+        uplinks=dict.fromkeys(nodes, (("all", between.name),)) if len(nodes) > 1 else {},
     )
 
 

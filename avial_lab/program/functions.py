@@ -28,6 +28,7 @@ from avial_lab.compiler.frontends.python.arithmetic import RAISES
 from avial_lab.compiler.frontends.python.exceptions import error_of
 from avial_lab.compiler.frontends.python.liveness import counts_of
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
+from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.translate import Translated, translate
 from avial_lab.core.errors import (
     AvialError,
@@ -221,11 +222,18 @@ class FunctionProgram:
 
     def _handed(self, given: Mapping[str, object]) -> frozenset[str]:
         """The integers of a call that need not be constants of the program."""
+        if self._has_tasks:
+            return frozenset()
         return frozenset(
             name
             for name in counts_of(self.source)
             if type(given.get(name)) is int or isinstance(given.get(name), np.integer)
         )
+
+    @functools.cached_property
+    def _has_tasks(self) -> bool:
+        called = functools.partial(named_in, self.py_func)
+        return Arrangement(called, OptionError).has_tasks(self.source.tree)
 
     def _translate(
         self, given: Mapping[str, object], handed: frozenset[str] = frozenset()

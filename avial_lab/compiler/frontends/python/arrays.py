@@ -48,6 +48,8 @@ class Arrays:
     a: Arithmetic
     refuse: Callable[..., Exception]
     overlapping: frozenset[str] = frozenset()
+    shared: bool = False
+    """Whether new cells are for several tasks."""
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -516,8 +518,11 @@ class Arrays:
 
     def cell(self, kind: Kind, first: Number | None = None) -> Array:
         """Memory of one number, of the block that it is made in."""
-        name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
-        made = whole(name, kind, (), own=True)
+        if self.shared:
+            made = replace(self.fresh(kind, ()), kind=kind)
+        else:
+            name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
+            made = whole(name, kind, (), own=True)
         if first is not None:
             self.store(first, made, [])
         return made
