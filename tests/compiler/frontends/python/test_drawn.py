@@ -76,6 +76,8 @@ def test_drawn_functions_compiled(drawn: Drawn) -> None:
             if raised is None or not isinstance(error, type(raised)):
                 raise
             return
+    if isinstance(raised, IndexError):
+        return  # what is read there decides nothing (`x < x`): it is not read
     assert raised is None
     same(found, wanted, kinds=False)
     for one, other in zip(mine, theirs, strict=True):
