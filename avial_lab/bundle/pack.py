@@ -69,6 +69,9 @@ sys.exit(main())
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """Those whose mpi4py is packed, 2 MB each."""
 
+TASKS = tuple(Path(__file__).with_name(f"{name}.avial") for name in ("tasks", "launches"))
+"""Programs of tasks for CPUs and GPUs, beside the kernels, which are loops."""
+
 _MIB = 1 << 20
 MOST_BYTES = 64 * _MIB
 
@@ -92,10 +95,11 @@ class Wish:
 
 
 def wishes(programs: Sequence[str], ranks: Sequence[int], size: str | None) -> Iterator[Wish]:
-    """For each in f32 and f64, as far as it has them; all kernels where none is named. Without a
-    size it is the smallest, and the next one for one rank, which needs several blocks of threads.
+    """For each in f32 and f64, as far as it has them; `TASKS` and all kernels where none is named.
+    Without a size it is the smallest, and the next one for one rank, which needs several blocks of
+    threads.
     """
-    for program in programs or kernel_names():
+    for program in programs or (*map(str, TASKS), *kernel_names()):
         if not is_kernel(program):
             yield from (Wish(program, "", count) for count in ranks)
             continue
@@ -184,7 +188,7 @@ def _packed(packing: Packing, wish: Wish, *, seed: int) -> Case:
     packing.add_arrays(wish.name, "in", arrays)
     packing.add_arrays(wish.name, "out", answers.arrays)
     plan, manifest = program.plan, program.binary.manifest
-    copies = plan.copies if plan is not None else ()
+    copies = plan.copies if plan is not None else program.schedule.copied
     return Case(
         name=wish.name,
         program=wish.program,
