@@ -11,7 +11,7 @@ VENV := .venv
 PLACE := $(VENV)/place
 STAMP := $(VENV)/installed
 RUN := $(VENV)/bin/python
-EXTRAS := mlir,mpi,lab,test
+EXTRAS := mlir,mpi,lab,onnx,test
 # Where pip put the JupyterLab extension; a checkout's is put there again, so that Lab has it as it stands.
 EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 
@@ -55,7 +55,7 @@ pictures: setup  ## the README's pictures of the workbench, taken anew
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'
-	@$(RUN) -m pytest $(IN_TWO)
+	@AVIAL_TEST_OPT_LEVEL=2 $(RUN) -m pytest $(IN_TWO)
 
 lab: setup  ## JupyterLab on the notebooks
 	@$(RUN) -m avial_lab kernel install --sys-prefix > /dev/null

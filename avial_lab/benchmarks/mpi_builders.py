@@ -27,10 +27,10 @@ from avial_lab.benchmarks.c_peers import clocked
 from avial_lab.benchmarks.own_program import OwnRank
 from avial_lab.core.c_compiler import CCompiler, loaded
 from avial_lab.core.errors import AvialError
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.outcome import Outcome, results_of
 from avial_lab.runtime.rank.parcels import aligned_copy
+from avial_lab.runtime.rank.traces import trace_of
 
 Comm = Any
 """mpi4py's communicator, which is imported on ranks only."""

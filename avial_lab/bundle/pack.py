@@ -11,22 +11,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import is_kernel, kernel_names, kernel_program
+from avial_lab.bundle.elsewhere import CONTAINER, Job
 from avial_lab.bundle.race_programs import RACES, Race
+from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError, BindError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.version import version
 from avial_lab.program import compilation
-from avial_lab.program.inputs import random_arguments
+from avial_lab.program.inputs import Scalar, allocate_missing, random_arguments
 from avial_lab.program.program import Program
+from avial_lab.program.where import topology_on
 from avial_lab.runtime.bare.contents import (
     DEVICES,
     INDEX,
@@ -35,10 +39,12 @@ from avial_lab.runtime.bare.contents import (
     Case,
     Contents,
     Made,
+    Packed,
     Packing,
     Racer,
     by_places,
 )
+from avial_lab.runtime.launch.hosts import Slurm
 from avial_lab.runtime.native import sources
 
 CPU = "x86-64-v3"
@@ -48,7 +54,10 @@ FOLDERS = ("core", "machine", "trace", "planning", "artifact", "runtime/native",
            "runtime/bare")  # fmt: skip
 """Of the package: what neither MLIR nor Jupyter is needed for, by the contracts on imports."""
 
-RUN = '''"""Check and race what is in this folder: python3 run.py --minutes 8 -o OUT"""
+RUN = '''"""Check and race what is in this folder: python3 run.py --minutes 8 -o OUT
+
+Run a program of it: mpiexec -n 2 python3 run.py --in a=a.npy --out b=b.npy --trace t.json
+"""
 
 import importlib.util
 import sys
@@ -78,28 +87,58 @@ MOST_BYTES = 64 * _MIB
 
 @dataclass(frozen=True)
 class Wish:
-    """A program that is to be packed, in one element type, for ranks that drive a GPU each. size:
-    of a kernel.
+    """A program that is to be packed, in one element type. on: `gpu` for ranks that drive a GPU
+    each, and with answers; `cpu` for runs on files alone. size: of a kernel.
     """
 
     program: str
     element: str
     ranks: int
     size: str = "MINI"
+    on: str = "gpu"
 
     @property
     def name(self) -> str:
         stem = Path(self.program).stem
         size = "" if self.size == "MINI" else f" {self.size.lower()}"
-        return f"{stem}/{self.element or 'own'}{size}/{self.ranks}"
+        on = "" if self.on == "gpu" else f" on {self.on}"
+        return f"{stem}/{self.element or 'own'}{size}/{self.ranks}{on}"
 
 
-def wishes(programs: Sequence[str], ranks: Sequence[int], size: str | None) -> Iterator[Wish]:
-    """For each in f32 and f64, as far as it has them; `TASKS` and all kernels where none is named.
-    Without a size it is the smallest, and the next one for one rank, which needs several blocks of
-    threads.
+@dataclass(frozen=True)
+class Given:
+    """What named programs are given: arrays (their shapes count, and they are the inputs of
+    checks), numbers, the function of a file with several. cpu: what machine code is made for.
+    ranks_per_node: of programs on CPUs; None: all on one.
     """
-    for program in programs or (*map(str, TASKS), *kernel_names()):
+
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    numbers: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
+    function: str | None = None
+    cpu: str = CPU
+    ranks_per_node: int | None = None
+
+
+def wishes(
+    programs: Sequence[str],
+    ranks: Sequence[int],
+    size: str | None,
+    *,
+    on: Sequence[str] = ("gpu",),
+) -> Iterator[Wish]:
+    """For each in f32 and f64, as far as it has them; all kernels, and on GPUs `TASKS`, where none
+    is named. Without a size it is the smallest, and the next one for one rank, which needs several
+    blocks of threads.
+    """
+    for kind in on:
+        tasks = map(str, TASKS) if kind == "gpu" else ()
+        named = programs or (*tasks, *kernel_names())
+        every = _wishes(named, ranks, size if kind == "gpu" else size or "MINI")
+        yield from (replace(wish, on=kind) for wish in every)
+
+
+def _wishes(programs: Sequence[str], ranks: Sequence[int], size: str | None) -> Iterator[Wish]:
+    for program in programs:
         if not is_kernel(program):
             yield from (Wish(program, "", count) for count in ranks)
             continue
@@ -117,15 +156,19 @@ def pack(
     *,
     ranks: Sequence[int] = (1, 2),
     size: str | None = None,
+    on: Sequence[str] = (),
+    given: Given | None = None,
     seed: int = 0,
     race: bool | None = None,
     pythons: Sequence[str] = PYTHONS,
+    job: Job | None = None,
     command: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> Contents:
-    """Fills `folder`, which is made or was a bundle before. size: of kernels (`wishes`). race: with
-    the race's programs too, by default where no program is named. pythons: those that are to start
-    several ranks. What cannot be compiled is named in `Contents.refused`.
+    """Fills `folder`, which is made or was a bundle before. size: of kernels (`wishes`). on: by
+    default `gpu`, and where programs are named `cpu` too. race: with the race's programs too, by
+    default where no program is named. pythons: those that are to start several ranks. What cannot
+    be compiled is named in `Contents.refused`.
 
     Raises BindError where the folder holds something else, and AvialError where it gets too large.
     """
@@ -134,12 +177,21 @@ def pack(
     _copy_mpi(folder / MPI, pythons, say)
     _build_devices(folder / DEVICES)
     (folder / "run.py").write_text(RUN, encoding="utf-8")
+    (folder / "Dockerfile").write_text(CONTAINER, encoding="utf-8")
+    if job is not None:
+        (folder / "job.sh").write_text(job.script(max(ranks)), encoding="utf-8")
+        (folder / "job.sh").chmod(0o755)
+    given = given or Given()
     packing = Packing(folder)
     cases: list[Case] = []
+    forms: list[Packed] = []
     refused: dict[str, str] = {}
-    for wish in wishes(programs, ranks, size):
+    for wish in wishes(programs, ranks, size, on=on or (("cpu", "gpu") if programs else ("gpu",))):
         try:
-            cases.append(_packed(packing, wish, seed=seed))
+            if wish.on == "gpu":
+                cases.append(_packed_case(packing, wish, given, seed=seed))
+            else:
+                forms.append(_packed(packing, wish, given, seed=seed))
             say(f"{wish.name}: packed")
         except AvialError as error:
             refused[wish.name] = error.message
@@ -153,11 +205,14 @@ def pack(
         except AvialError as error:
             refused[name] = error.message
             say(f"{name}: {error.message}")
-    made = Made(_commit(), time.strftime("%Y-%m-%d", time.gmtime()), version(), command, CPU)
-    contents = Contents(made, tuple(cases), tuple(racers), refused)
+    made = Made(_commit(), time.strftime("%Y-%m-%d", time.gmtime()), version(), command, given.cpu)
+    contents = Contents(made, tuple(cases), tuple(racers), refused, tuple(forms))
     packing.close(contents)
     total = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    say(f"{len(cases)} programs, {len(racers)} to race; {total / _MIB:.1f} MiB in {folder}")
+    say(
+        f"{len(cases) + len(forms)} programs, {len(cases)} of them with answers to check, "
+        f"{len(racers)} to race; {total / _MIB:.1f} MiB in {folder}"
+    )
     if total > MOST_BYTES:
         raise AvialError(
             f"the bundle has {total / _MIB:.0f} MiB, more than {MOST_BYTES // _MIB}",
@@ -180,8 +235,15 @@ def _empty(folder: Path) -> None:
 # Programs -----------------------------------------------------------------------------------------
 
 
-def _packed(packing: Packing, wish: Wish, *, seed: int) -> Case:
-    program = _program(wish, seed)
+def _packed(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Packed:
+    program = _program(wish, given, seed)
+    packing.add_binary(wish.name, program.binary)
+    ranks = program.binary.manifest.ranks
+    return Packed(wish.name, wish.program, wish.element, ranks, wish.on)
+
+
+def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Case:
+    program = _program(wish, given, seed)
     arrays = {name: array.copy() for name, array in program.arrays.items()}
     answers = program.answers()
     packing.add_binary(wish.name, program.binary)
@@ -202,10 +264,13 @@ def _packed(packing: Packing, wish: Wish, *, seed: int) -> Case:
     )
 
 
-def _program(wish: Wish, seed: int) -> Program:
-    how = {"ranks": wish.ranks, "gpus": wish.ranks, "on": "gpu", "cpu_target": CPU}
+def _program(wish: Wish, given: Given, seed: int) -> Program:
+    how = _how(wish, given)
     if is_kernel(wish.program):
-        kernel = kernel_program(wish.program, size=wish.size, element=wish.element, seed=seed)
+        kernel = kernel_program(
+            wish.program, size=wish.size, element=wish.element, seed=seed, numbers=given.numbers
+        )
+        kernel.replace(given.arrays)
         return compilation.compile(
             kernel.text,
             arrays=kernel.arrays,
@@ -219,10 +284,25 @@ def _program(wish: Wish, seed: int) -> Program:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BindError(f"cannot read {path}: {error.strerror}") from None
-    made = random_arguments(text, arrays={}, scalars={}, cell=str(path), seed=seed)
-    return compilation.compile(
-        text, arrays=made.arrays, scalars=made.scalars, cell=str(path), name=path.stem, **how
-    )
+    given_too = {"arrays": given.arrays, "scalars": given.numbers, "cell": str(path)}
+    if holds_schedule(text):
+        graph = compilation.analyse(text, **given_too).graph
+        given_too["arrays"] = allocate_missing(graph, given.arrays)
+    else:
+        made = random_arguments(text, function=given.function, seed=seed, **given_too)
+        given_too |= {"arrays": made.arrays, "scalars": made.scalars, "function": given.function}
+    return compilation.compile(text, name=path.stem, **given_too, **how)
+
+
+def _how(wish: Wish, given: Given) -> dict[str, Any]:
+    """The machine that it is compiled for."""
+    target = {"cpu_target": given.cpu}
+    if wish.on == "gpu":
+        return {"ranks": wish.ranks, "gpus": wish.ranks, "on": "gpu", **target}
+    if given.ranks_per_node is None:
+        return {"ranks": wish.ranks, **target}
+    nodes = Slurm(-(-wish.ranks // given.ranks_per_node), given.ranks_per_node)
+    return {"topology": topology_on(nodes, wish.ranks), **target}
 
 
 def _races() -> Iterator[tuple[Race, str, bool]]:

@@ -12,7 +12,7 @@ from avial_lab.benchmarks.command import race_arguments
 from avial_lab.benchmarks.kernel_suite import SIZES
 from avial_lab.benchmarks.results_page import page_arguments
 from avial_lab.benchmarks.worth_command import worth_arguments
-from avial_lab.bundle.pack import PYTHONS
+from avial_lab.bundle.pack import CPU, PYTHONS
 from avial_lab.cli.commands.bundle import bundle_command
 from avial_lab.cli.commands.cluster import cluster_command
 from avial_lab.cli.commands.graph import graph_command
@@ -23,6 +23,7 @@ from avial_lab.cli.commands.jupyter import (
     remove_kernel_command,
 )
 from avial_lab.cli.commands.lower import lower_command
+from avial_lab.cli.commands.models import import_command
 from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.search import search_command
@@ -95,6 +96,28 @@ def argument_parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
     )
     lower.set_defaults(command=lower_command)
+
+    imported = commands.add_parser("import", help="show a model in ONNX as a function on tensors")
+    imported.add_argument("model", type=Path, metavar="MODEL.onnx")
+    imported.add_argument(
+        "-D",
+        "--define",
+        action="append",
+        default=[],
+        dest="numbers",
+        metavar="NAME=VALUE",
+        help="a dimension that the model leaves open",
+    )
+    imported.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=VALUE",
+        help="an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
+    )
+    imported.add_argument("-o", "--output", type=Path, metavar="FILE.mlir")
+    imported.set_defaults(command=import_command)
 
     plan = commands.add_parser("plan", help="predict a run, and compare ways to place its tasks")
     plan.add_argument(
@@ -184,7 +207,7 @@ def argument_parser() -> argparse.ArgumentParser:
     topology.set_defaults(command=topology_command)
 
     bundle = commands.add_parser(
-        "bundle", help="pack programs for a GPU machine where nothing is installed"
+        "bundle", help="pack programs for machines where nothing is installed"
     )
     bundle.add_argument(
         "programs",
@@ -199,7 +222,13 @@ def argument_parser() -> argparse.ArgumentParser:
         type=_counts,
         default=(1, 2),
         metavar="N,N",
-        help="for so many ranks, each of which drives a GPU; by default 1,2",
+        help="for so many ranks; by default 1,2",
+    )
+    bundle.add_argument(
+        "--on",
+        choices=("cpu", "gpu"),
+        help="gpu: each rank drives one, and with answers for checks there; cpu: for runs on files "
+        "alone; by default both, and all kernels for gpu",
     )
     bundle.add_argument(
         "--size",
@@ -207,7 +236,23 @@ def argument_parser() -> argparse.ArgumentParser:
         choices=SIZES,
         help="of kernels; by default MINI, and SMALL for one rank in one element type",
     )
+    bundle.add_argument("--fn", metavar="NAME", help="the function of an MLIR file with several")
+    bundle.add_argument(
+        "-D", "--define", action="append", default=[], dest="numbers", metavar="NAME=VALUE",
+        help="a number of the program, or a size of the kernel",
+    )  # fmt: skip
+    bundle.add_argument(
+        "--in", action="append", default=[], dest="inputs", metavar="NAME=VALUE",
+        help="an array as large as those that it will run on (a=20x30xf32, a=a.npy), or a scalar",
+    )  # fmt: skip
     bundle.add_argument("--seed", type=_seed, default=0, help="seed of the inputs")
+    bundle.add_argument("--cpu-target", default=CPU, metavar="CPU", help=f"by default {CPU}")
+    bundle.add_argument("--ppn", type=int, metavar="N", help="ranks on each node, for runs on CPUs")
+    bundle.add_argument(
+        "--slurm-script", action="store_true", help="with job.sh, which sbatch takes"
+    )
+    bundle.add_argument("--time", metavar="T", help="of the job: 1:00:00")
+    bundle.add_argument("--partition", metavar="P", help="of the job")
     bundle.add_argument(
         "--race",
         action=argparse.BooleanOptionalAction,
@@ -320,7 +365,8 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         "program",
         type=Path,
         metavar="PROG",
-        help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
+        help="a file in avial's notation or in MLIR, a model in ONNX (.onnx), or a kernel of this "
+        "repository (kernels/gemm)",
     )
     _question_arguments(parser)
 

@@ -1150,6 +1150,13 @@ LLVM_FACTS = Pipeline(
             when="the program allocates memory",
         ),
         Row(
+            "asserts-to-runtime",
+            what="Hands the text of a failed assertion to the runtime, which ends the run.",
+            why="After the conversion, which makes assertions print and end the process.",
+            at="avial_lab.compiler.passes.llvm.asserts_to_runtime:AssertsToRuntime",
+            when="a program of loops asserts something",
+        ),
+        Row(
             "embed-kernels",
             what="Puts the PTX of kernels into the program.",
             why="Once it is made, which takes as long as the conversion.",

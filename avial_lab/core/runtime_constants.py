@@ -206,6 +206,27 @@ class ErrorCode(IntEnum):
     DEVICE = 0x7FFFFF06
 
 
+HERE_ARRAYS = 24
+"""The most arrays of a program that runs in the process that asks for it."""
+
+
+class HereUse(IntEnum):
+    """Of an array in such a run, as bits."""
+
+    WRITTEN = 1
+    TEMPORARY = 2
+
+
+class HereResult(IntEnum):
+    """How it ended: `FAILED` with a text in `avial_failed`; `REFUSED` with nothing done that
+    anybody sees.
+    """
+
+    DONE = 0
+    FAILED = 1
+    REFUSED = 2
+
+
 PREFIXES: dict[type[Enum], str] = {
     PhaseKind: "PHASE",
     Use: "USE",
@@ -217,13 +238,15 @@ PREFIXES: dict[type[Enum], str] = {
     PatternFlag: "PATTERN",
     MessageFlag: "MESSAGE",
     ErrorCode: "ERROR",
+    HereUse: "HERE",
+    HereResult: "HERE",
 }
 """What the members of each enumeration begin with in C; it is called by the class's name."""
 
 _NUMBERS = (
     "MAX_DIMS", "SMALL_REDUCTION", "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
-    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS",
+    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "HERE_ARRAYS",
 )  # fmt: skip
 
 

@@ -66,6 +66,12 @@ unpacked (MPICH: deriche)."""
 MESSAGE_LATENCY_S = 5e-6
 """Until the first byte of a message is there, with what begins a phase (MPICH)."""
 
+NETWORK_BYTES_PER_S = 1.25e9
+"""Between nodes of which nobody has said how they are connected: 10 Gbit/s."""
+
+NETWORK_LATENCY_S = 15e-6
+"""From a node to a switch, or from there to a node: a message does both (TCP)."""
+
 MESSAGE_STEP_S = 1e-6
 """What a rank does itself to begin to send or to receive a message (MPICH: some hundred
 instructions)."""

@@ -22,6 +22,8 @@ from avial_lab.machine.constants import (
     MEMORY_BYTES_PER_S,
     MESSAGE_BYTES_PER_S,
     MESSAGE_LATENCY_S,
+    NETWORK_BYTES_PER_S,
+    NETWORK_LATENCY_S,
     VECTOR_UNITS,
 )
 from avial_lab.machine.cpu import Cpu, this_cpu
@@ -80,6 +82,24 @@ class Node:
     def hardware(self) -> Node:
         """The node without its name: those that are equal are as fast."""
         return replace(self, name="")
+
+    def changed(self, speed: float, memory: float) -> Node:
+        """What it would be if it computed, and went through memory, so many times as fast."""
+        return replace(
+            self,
+            core_flops_per_s=self.core_flops_per_s * speed,
+            core_bytes_per_s=self.core_bytes_per_s * memory,
+            memory_bytes_per_s=self.memory_bytes_per_s * memory,
+            caches=tuple((room, rate * memory) for room, rate in self.caches),
+            accelerators=tuple(
+                replace(
+                    each,
+                    flops_per_s=each.flops_per_s * speed,
+                    memory_bytes_per_s=each.memory_bytes_per_s * memory,
+                )
+                for each in self.accelerators
+            ),
+        )
 
     def in_memory(self, nbytes: float, cores: int) -> bool:
         """Whether so much is more than the caches of so many cores hold."""
@@ -256,7 +276,7 @@ def assumed_platform(
     nodes: tuple[str, ...] = ("localhost",), *, cpu: Cpu | None = None
 ) -> Platform:
     """Nodes like this one, with the rates of `constants.py`: always the same on one machine, which
-    a placement has to be. Between nodes it is as between two ranks of a node.
+    a placement has to be.
     """
     cpu = cpu or this_cpu()
     # Half of a cache: the other half is for what else is there.
@@ -277,12 +297,13 @@ def assumed_platform(
         for name in nodes
     )
     link = Link("messages", MESSAGE_BYTES_PER_S, MESSAGE_LATENCY_S, "shared memory", shared=False)
+    between = Link("network", NETWORK_BYTES_PER_S, NETWORK_LATENCY_S, "ethernet", shared=False)
     return Platform(
         made,
-        (link,),
+        (link, between) if len(nodes) > 1 else (link,),
         label="this machine" if len(nodes) == 1 else f"{count(len(nodes), 'node')} like this one",
         inside=dict.fromkeys(nodes, link.name),
-        uplinks=dict.fromkeys(nodes, (("all", link.name),)) if len(nodes) > 1 else {},
+        uplinks=dict.fromkeys(nodes, (("all", between.name),)) if len(nodes) > 1 else {},
     )
 
 

@@ -10,9 +10,11 @@ written in place.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,9 +28,25 @@ from avial_lab.compiler.frontends.python.arithmetic import RAISES
 from avial_lab.compiler.frontends.python.exceptions import error_of
 from avial_lab.compiler.frontends.python.liveness import counts_of
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
+from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.translate import Translated, translate
-from avial_lab.core.errors import AvialError, CellSpan, OptionError, RunError, VerifyError
+from avial_lab.core.errors import (
+    AvialError,
+    CellSpan,
+    InternalError,
+    OptionError,
+    RunError,
+    VerifyError,
+)
 from avial_lab.core.words import brief, count
+from avial_lab.program.calls_here import (
+    CallHere,
+    NotHere,
+    Raised,
+    call_here,
+    quick_key,
+    surroundings_of,
+)
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.function_calls import (
     argument_of,
@@ -42,12 +60,12 @@ from avial_lab.program.function_calls import (
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
+from avial_lab.trace import Trace
 
 if TYPE_CHECKING:
     from avial_lab.artifact.plan import Plan
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
-    from avial_lab.trace import Trace
 
 _RAISED = re.compile(rf"{RAISES}(?P<kind>\w+):(?P<line>\d+):(?P<column>\d+):(?P<words>[^\n]*)")
 _INDEX = re.compile(r"reaches index|out of bounds|leaves|outside")
@@ -88,6 +106,11 @@ class FunctionProgram:
         self.cell = cell
         self.versions: dict[object, Version] = {}
         self._families: dict[object, int] = {}
+        self._here: dict[object, CallHere] = {}
+        self._last_here: tuple[CallHere, tuple[object, ...]] | None = None
+        self._isolated = (
+            bool(self.options.pop("isolated", False)) or not set(self.options) <= _PLAIN
+        )
         self._last: Version | None = None
         self._signature = inspect.signature(function)
         functools.update_wrapper(self, function)
@@ -98,19 +121,61 @@ class FunctionProgram:
     # -- calls -------------------------------------------------------------------------------------
 
     def __call__(self, *args: object, **named: object) -> Any:  # noqa: ANN401 - as the function's
-        given = self._bound(args, named)
+        if named or len(args) != len(self._signature.parameters):
+            args = tuple(self._bound(args, named).values())
+        key = quick_key(args)
+        here = self._here.get(key)
+        if here is not None and not self._placed:
+            try:
+                result = here(args)
+            except NotHere:
+                pass
+            except Raised as raised:
+                raise self._raised(str(raised)) or InternalError(str(raised)) from None
+            else:
+                self._last_here = here, args
+                return result
+        return self._call_there(args, key)
+
+    def _call_there(self, args: tuple[object, ...], key: object) -> object:
+        """On ranks, or in a process that stays."""
+        given = dict(zip(self._signature.parameters, args, strict=True))
         version = self.version(given)
         arrays = arrays_of(given, version.translated)
         own = new_results(version.translated.result)
         program = replace(version.program, arrays=arrays | own)
-        self._last = replace(version, program=program)
+        self._last, self._last_here = replace(version, program=program), None
+        place = self._place(program)
+        began = time.perf_counter()
         with self.errors(program):
-            program.run(self._place(program), **self._run_options)
+            program.run(place, **self._run_options)
+        took = time.perf_counter() - began
+        if isinstance(place, OneRank) and key is not None and not self._placed:
+            self._keep_here(key, version, given, took)
         return handed_back(version.translated.result, given, own)
+
+    @property
+    def _placed(self) -> bool:
+        """Whether runs have a place of their own: ranks, or a process."""
+        return self._isolated or cluster_for(1) is not None
+
+    def _keep_here(
+        self, key: object, version: Version, given: Mapping[str, object], took: float
+    ) -> None:
+        """The next call with such arguments is made in this process, where that is safe."""
+        if key in self._here and self._here[key].closed:
+            return
+        around = surroundings_of(self.py_func)
+        made = call_here(version.program, version.translated, given, around, took)
+        if made is None:
+            return
+        if len(self._here) == MOST_HERE:
+            self._here.pop(next(iter(self._here)))
+        self._here[key] = made
 
     def compile(self, *args: object, **named: object) -> Program:
         """The program for such a call, without running it."""
-        self._last = self.version(self._bound(args, named))
+        self._last, self._last_here = self.version(self._bound(args, named)), None
         return self._last.program
 
     def translated(self, *args: object, **named: object) -> str:
@@ -157,11 +222,18 @@ class FunctionProgram:
 
     def _handed(self, given: Mapping[str, object]) -> frozenset[str]:
         """The integers of a call that need not be constants of the program."""
+        if self._has_tasks:
+            return frozenset()
         return frozenset(
             name
             for name in counts_of(self.source)
             if type(given.get(name)) is int or isinstance(given.get(name), np.integer)
         )
+
+    @functools.cached_property
+    def _has_tasks(self) -> bool:
+        called = functools.partial(named_in, self.py_func)
+        return Arrangement(called, OptionError).has_tasks(self.source.tree)
 
     def _translate(
         self, given: Mapping[str, object], handed: frozenset[str] = frozenset()
@@ -211,17 +283,24 @@ class FunctionProgram:
             raise
 
     def _as_python(self, error: AvialError, printed: str) -> AvialError:
-        raised = _RAISED.search(printed)
+        raised = self._raised(printed)
         if raised is not None:
-            kind: type[Exception] = getattr(__import__("builtins"), raised["kind"], ArithmeticError)
-            span = self._span(int(raised["line"]), int(raised["column"]))
-            return error_of(kind)(raised["words"] or raised["kind"], span=span)
+            return raised
         span = self._told(error.span)
         if _INDEX.search(error.message) and span is not None:
             words = error.message.partition("': ")[2] or error.message  # without rank and task
             return error_of(IndexError)(words, span=span, hint=error.hint)
         error.span = span
         return error
+
+    def _raised(self, printed: str) -> AvialError | None:
+        """Python's exception that an assertion tells of."""
+        raised = _RAISED.search(printed)
+        if raised is None:
+            return None
+        kind: type[Exception] = getattr(builtins, raised["kind"], ArithmeticError)
+        span = self._span(int(raised["line"]), int(raised["column"]))
+        return error_of(kind)(raised["words"] or raised["kind"], span=span)
 
     @property
     def source(self) -> FunctionSource:
@@ -241,12 +320,21 @@ class FunctionProgram:
 
     @property
     def last(self) -> Program:
+        if self._last_here is not None:
+            return self._bound_here(*self._last_here)
         if self._last is None:
             raise AvialError(
                 f"{self.py_func.__name__} has not been called yet",
                 hint=f"call it, or {self.py_func.__name__}.compile(…) with the same arguments",
             )
         return self._last.program
+
+    def _bound_here(self, here: CallHere, args: tuple[object, ...]) -> Program:
+        """The program of a call that was made in this process, on what it was made with."""
+        given = dict(zip(here.names, args, strict=True))
+        arrays = arrays_of(given, here.translated) | here.own
+        trace = Trace(1, (), threads=(1,), note="in the calling process")
+        return replace(here.program, arrays=arrays, trace=trace)
 
     def explain(self) -> Explanation:
         """Which line became what, and why."""
@@ -279,6 +367,10 @@ class FunctionProgram:
 MOST_VALUES = 2
 """Of an integer that are compiled in as constants."""
 
+MOST_HERE = 256
+"""Kinds of calls that are made in this process; each has memory for its arrays."""
+
+_PLAIN = {"ranks", "trace"}
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
 """Options of runs; the others are of compilation."""
 

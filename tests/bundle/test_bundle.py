@@ -60,6 +60,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     contents = pack(folder, [str(program)], race=False, pythons=())
     assert not contents.refused
     assert [case.name for case in contents.cases] == [NAME, "steps/own/2"]
+    assert [form.name for form in contents.forms] == [f"{NAME} on cpu", "steps/own/2 on cpu"]
     return folder
 
 
@@ -114,6 +115,70 @@ def test_it_runs_where_nothing_is_installed(
     assert all(row["ok"] for row in faults["rows"]), said
     assert "2048 threads" in said["2048 threads in a block"]
     assert "a kernel that never ends" in faults["waits_for_hardware"]
+
+
+@pytest.fixture(scope="module")
+def files(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packed inputs, a.npy and b.npy."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, array in Bundle.at(bundle).arrays(NAME, "in").items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
+
+
+def run_on_files(
+    bundle: Path, bare: dict[str, str], files: Path, arguments: str, *, ranks: int = 1
+) -> subprocess.CompletedProcess[str]:
+    """As a user would, there; `ranks` by the bundle's own mpiexec."""
+    mpiexec = [str(bundle / "mpi" / "bin" / "mpiexec"), "-launcher", "fork", "-iface", "lo"]
+    started = [*mpiexec, "-n", str(ranks)] if ranks > 1 else []
+    command = [*started, PYTHON, "-s", str(bundle / "run.py"), *arguments.split()]
+    return subprocess.run(
+        command, env=bare | {"TMPDIR": str(files)}, cwd=files, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_a_program_runs_on_files(
+    bundle: Path, bare: dict[str, str], files: Path, ranks: int, on: str
+) -> None:
+    given = "--in a=a.npy --in b=b.npy --out a=x.npy --out b=y.npy --trace t.json"
+    command = f"{given} --on {on} --driver apart"
+    done = run_on_files(bundle, bare, files, command, ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    answers = Bundle.at(bundle).arrays(NAME, "out")
+    assert np.array_equal(np.load(files / "x.npy"), answers["a"])
+    assert np.array_equal(np.load(files / "y.npy"), answers["b"])
+    trace = json.loads((files / "t.json").read_text())
+    rows = {event["pid"] for event in trace["traceEvents"] if event.get("ph") == "X"}
+    assert len(rows) >= ranks
+    assert not list(files.glob("avial-*"))  # of the journals
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("arguments", "ranks", "said"),
+    [
+        ("--in b=b.npy", 1, "the program reads array 'a' (20x30xf64), and no file of it is given"),
+        ("--in a=nix.npy", 2, "--in a: cannot read nix.npy: No such file or directory"),
+        ("--in a=a.npy --out z=z.npy", 1, "the program has no array 'z'"),
+        ("--in a=a.npy --out a=/nix/z.npy", 1, "cannot write /nix/z.npy"),
+        ("--out a", 1, "'a' is not NAME=FILE.npy"),
+        ("--program steps", 3, "no program of this bundle is for 3 ranks; there are some for 1, 2"),
+        ("--program other", 1, "this bundle has no program 'other'"),
+        ("", 2, "The checks start their own ranks, and this is one of several"),
+    ],
+)
+def test_what_a_run_on_files_lacks_is_told(
+    bundle: Path, bare: dict[str, str], files: Path, arguments: str, ranks: int, said: str
+) -> None:
+    done = run_on_files(bundle, bare, files, arguments, ranks=ranks)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_wrong_value_and_a_copy_too_many_are_found(

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.hosts.rig import NotHere, Rig, hosts
@@ -42,6 +43,57 @@ def own_rig(rig: Rig) -> Iterator[Rig]:
     del rig  # where there is none, this is skipped as well
     with hosts(3) as there:
         yield there
+
+
+@pytest.fixture(scope="session")
+def bundle(rig: Rig) -> Path:
+    """A heat equation for 6 ranks on 3 nodes, with a.npy to run on and what comes of it, b.npy."""
+    program = rig.folder / "heat.mlir"
+    program.write_text(HEAT)
+    a = np.random.default_rng(0).random((40, 30))
+    np.save(rig.folder / "a.npy", a)
+    for _ in range(3):
+        a[1:-1] = a[:-2] + a[2:]
+    np.save(rig.folder / "b.npy", a)
+    folder = rig.folder / "bundle"
+    done = rig.lab(
+        "bundle", str(program), "-o", str(folder), "-n", "6", "--ppn", "2", "--on", "cpu",
+        "--pythons", f"3.{sys.version_info[1]}", "--slurm-script", "--time", "10:00",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+HEAT = """
+func.func @heat(%a: memref<40x30xf64>, %b: memref<40x30xf64>) {
+  affine.for %t = 0 to 3 {
+    affine.for %i = 1 to 39 {
+      affine.for %j = 0 to 30 {
+        %p = affine.load %a[%i - 1, %j] : memref<40x30xf64>
+        %q = affine.load %a[%i + 1, %j] : memref<40x30xf64>
+        %s = arith.addf %p, %q : f64
+        affine.store %s, %b[%i, %j] : memref<40x30xf64>
+      }
+    }
+    affine.for %i = 1 to 39 {
+      affine.for %j = 0 to 30 {
+        %p = affine.load %b[%i, %j] : memref<40x30xf64>
+        affine.store %p, %a[%i, %j] : memref<40x30xf64>
+      }
+    }
+  }
+  return
+}
+"""
+
+
+def ran_on_files(rig: Rig) -> bool:
+    """The bundle's program, with a.npy and to c.npy and t.json in the rig's folder."""
+    right = np.array_equal(np.load(rig.folder / "c.npy"), np.load(rig.folder / "b.npy"))
+    trace = json.loads((rig.folder / "t.json").read_text())
+    for name in ("c.npy", "t.json"):
+        (rig.folder / name).unlink()
+    return right and len({event["pid"] for event in trace["traceEvents"]}) >= 6
 
 
 class Client:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tests.hosts.conftest import Client
-from tests.hosts.rig import Rig, wait_until
+import sys
+from pathlib import Path
+
+from tests.hosts.conftest import Client, ran_on_files
+from tests.hosts.rig import LOGIN_ADDRESS, Rig, wait_until
 
 NODES = "node1,node2,node3"
 
@@ -65,3 +68,17 @@ def test_a_cluster_started_here_is_listed_connected_and_stopped(rig: Rig) -> Non
     assert f"{name}  2 engines on node1, node2" in listed
     assert rig.lab("cluster", "stop", name).stdout.startswith(f"stopped {name}")
     wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+def test_a_bundle_runs_on_hosts_with_its_own_mpi(rig: Rig, bundle: Path) -> None:
+    files = rig.folder
+    process = rig.start(
+        str(bundle / "mpi" / "bin" / "mpiexec"), "-launcher", "ssh", "-hosts", NODES, "-ppn", "2",
+        "-localhost", LOGIN_ADDRESS, "-n", "6", sys.executable, str(bundle / "run.py"),
+        "--in", f"a={files}/a.npy", "--out", f"a={files}/c.npy", "--trace", f"{files}/t.json",
+    )  # fmt: skip
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    assert "heat/own/6 on cpu: 6 ranks" in out
+    assert ran_on_files(rig)
+    wait_until(lambda: nothing_left(rig), "the ranks to be gone")

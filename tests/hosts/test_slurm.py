@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.hosts.conftest import ran_on_files
 from tests.hosts.rig import NotHere, Rig, slurm, wait_until
 from tests.hosts.test_runs import nothing_left
 
@@ -59,6 +62,36 @@ def test_a_cluster_on_nodes_of_slurm(rig: Rig, environment: dict[str, str]) -> N
     assert rig.lab("cluster", "stop", name).stdout.startswith(f"stopped {name}")
     wait_until(lambda: nothing_left(rig), "the engines to be gone")
     wait_until(lambda: not in_queue(rig, environment), "the job to be gone")
+
+
+def test_a_bundle_is_a_job(rig: Rig, bundle: Path, environment: dict[str, str]) -> None:
+    """`sbatch job.sh`, its python3 being this one."""
+    (rig.folder / "bin").mkdir()
+    python = rig.folder / "bin" / "python3"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    found = {"PATH": f"{rig.folder / 'bin'}:{os.environ['PATH']}"}
+    files = rig.folder
+    process = rig.start(
+        "sbatch", "--wait", f"--chdir={files}", "--output=job.log", str(bundle / "job.sh"),
+        "--in", "a=a.npy", "--out", "a=c.npy", "--trace", "t.json",
+        environment=environment | found,
+    )  # fmt: skip
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, (out, error, (files / "job.log").read_text())
+    assert "heat/own/6 on cpu: 6 ranks" in (files / "job.log").read_text()
+    assert ran_on_files(rig)
+
+
+def test_a_bundle_under_srun_without_pmi(
+    rig: Rig, bundle: Path, environment: dict[str, str]
+) -> None:
+    command = ("srun", "-N3", "-n6", "--mpi=none", sys.executable, str(bundle / "run.py"))
+    process = rig.start(*command, "--in", f"a={rig.folder}/a.npy", environment=environment)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "6 processes were started, and MPI took this one for one of 1" in error
+    assert "srun --mpi=pmi2" in error
 
 
 def in_queue(rig: Rig, environment: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ MLIR texts -> a `Machine`; a function's name and arguments -> its arrays afterwa
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,11 @@ from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import check_lowered, run_passes
 from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from kernels.kernel import Arguments
+
+OPT_LEVEL = int(os.environ.get("AVIAL_TEST_OPT_LEVEL", "0"))
+"""LLVM's, for what tests of passes compile: they judge our rewrites, and LLVM's own take two thirds
+of the time. `make test-full` asks for 2 everywhere.
+"""
 
 _GUARD = 64
 """Elements before and behind each array, poisoned: reading them shows in the result, writing them
@@ -56,7 +62,7 @@ class Machine:
         lower = (KeepIndependent(), "convert-linalg-to-loops", "lower-affine", *TO_LLVM)
         run_passes(whole.operation, (*lower, IndependentToLlvm()))
         check_lowered(whole.operation)
-        self._engine = ExecutionEngine(whole, opt_level=2)
+        self._engine = ExecutionEngine(whole, opt_level=OPT_LEVEL)
 
     def call(
         self, name: str, arguments: Arguments, behind: Mapping[str, int] | None = None

@@ -5,6 +5,7 @@ blocks for good.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.placement import schedule_by_hand, schedule_tasks
+from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Schedule, StepKind, Sync
 from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
 from tests.memory import Memory, indices, run_task
@@ -242,6 +244,39 @@ def test_tasks_of_a_level_take_turns_over_the_devices() -> None:
     tasks = [Task(f"t{k}", Target("cpu"), (), ()) for k in range(5)]
     schedule = schedule_tasks(build_dag(tasks, (), ()), Topology.local(3))
     assert [p.device for p in schedule.placements] == ["cpu0", "cpu1", "cpu2", "cpu0", "cpu1"]
+
+
+def two_nodes(ranks: int) -> Topology:
+    """As many ranks on each."""
+    devices = Topology.local(2 * ranks).devices
+    named = tuple(replace(d, node="node1" if d.rank < ranks else "node2") for d in devices)
+    return Topology(2 * ranks, named)
+
+
+@pytest.mark.parametrize("policy", [Policy.LEVELS, Policy.HEFT])
+def test_an_edge_inside_a_host_is_better_than_one_between(policy: Policy) -> None:
+    """Two chains, whose second tasks are in the other order: c → d, a → b.
+
+    node1   a ─► b
+    node2   c ─► d
+    """
+    whole = (Box((0,), (1 << 20,)),)
+    arrays = [Access(name, name, whole) for name in "ab"]
+    order = [("a", 0), ("c", 1), ("d", 1), ("b", 0)]
+    tasks = [Task(n, Target("cpu"), (arrays[k],), (arrays[k],)) for n, k in order]
+    buffers = [Buffer(name, (1 << 20,), "f32", name, (1,)) for name in "ab"]
+    storages = [Storage(name, (1 << 20,), 4, (name,)) for name in "ab"]
+    graph = build_dag(tasks, tuple(buffers), tuple(storages))
+    machine = two_nodes(1)
+    placed = {p.task: p.rank for p in schedule_tasks(graph, machine, policy=policy).placements}
+    assert (placed["a"], placed["c"]) == (placed["b"], placed["d"])
+    assert policy is Policy.HEFT or len(set(placed.values())) == 2  # both hosts have work
+
+
+def test_between_hosts_of_which_nothing_is_known_a_message_is_slower() -> None:
+    latency, rate = two_nodes(2).speeds.between(["node1", "node2"])
+    assert latency[0, 1] > latency[0, 0]
+    assert rate[0, 1] < rate[0, 0]
 
 
 def test_a_target_nobody_satisfies_lists_the_devices() -> None:

@@ -1,6 +1,8 @@
 """What is in a bundle, as it is packed and as it is read again.
 
-run.py            the way in
+run.py            the way in: it checks and races, or runs a program on files
+job.sh            runs a program as a job of Slurm's, where that was asked for
+Dockerfile        runs a program in a container
 bundle.json       what it was made of, and of every case all but its arrays
 cases.zip         NAME/binary.pickle, NAME/in/ARRAY.npy, NAME/out/ARRAY.npy
 libdevices.so     the drivers alone
@@ -51,6 +53,22 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """A program to run on arrays from files; `on`: cpu, or gpu."""
+
+    name: str
+    program: str
+    element: str
+    ranks: int
+    on: str = "cpu"
+
+    @property
+    def title(self) -> str:
+        """Without the number of ranks."""
+        return self.name.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
 class Racer:
     """A program compiled for two numbers of turns, so that the difference is that of the turns
     alone; `peer` names what it is raced against. bytes: of a turn, each array once read or written.
@@ -89,6 +107,14 @@ class Contents:
     racers: tuple[Racer, ...]
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     """Programs that could not be packed, and why."""
+    forms: tuple[Packed, ...] = ()
+    """Programs without answers: for runs on files, and not for checks."""
+
+    @property
+    def packed(self) -> tuple[Packed, ...]:
+        """All that can be run on files; the cases are for GPUs."""
+        cases = (Packed(c.name, c.program, c.element, c.ranks, "gpu") for c in self.cases)
+        return (*self.forms, *cases)
 
 
 @dataclass(frozen=True)
@@ -180,4 +206,5 @@ def _contents(found: Mapping[str, Any]) -> Contents:
             for racer in found["racers"]
         ),
         refused=found["refused"],
+        forms=tuple(Packed(**form) for form in found.get("forms", ())),
     )

@@ -1,5 +1,7 @@
 """`python3 run.py --minutes 8 -o OUT`: every part in its turn, each with its own time.
 
+What is asked to read or write arrays runs a program instead (`file_run.py`).
+
 A bundle -> OUT/results.json, whole at any moment, and a table on the screen.
 """
 
@@ -16,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from avial_lab.core.errors import AvialError
+from avial_lab.runtime.bare import file_run
 from avial_lab.runtime.bare.children import Ended, environment, has_mpi, ranks_command, run_child
 from avial_lab.runtime.bare.contents import LIB, Bundle, Case
 from avial_lab.runtime.bare.faults import FAULTS, Fault, judged
 from avial_lab.runtime.bare.report import Report
 from avial_lab.runtime.bare.table import table
+from avial_lab.runtime.rank.copies import copies
 
 PACKAGE = "avial_lab.runtime.bare"
 
@@ -32,7 +36,20 @@ ENDLESS_S = 6.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Check and race what this bundle has.")
+    arguments = sys.argv[1:] if arguments is None else arguments
+    refusal = _unfit()
+    if refusal:
+        print(refusal, file=sys.stderr)
+        return 2
+    folder = Path(__file__).resolve().parents[4]
+    if file_run.wanted(arguments):
+        return file_run.main(folder, arguments, _usual_driver())
+    parser = argparse.ArgumentParser(
+        description="Check and race what this bundle has.",
+        epilog="With --in, --out, --trace or --program it runs a program on arrays from files: "
+        "mpiexec -n 2 python3 run.py --in a=a.npy --out b=b.npy --trace t.json; "
+        "run.py --program NAME --help says more.",
+    )
     parser.add_argument("--minutes", type=float, default=8.0, help="for all of it together")
     parser.add_argument("-o", "--output", type=Path, default=Path("results"), metavar="OUT")
     parser.add_argument("--driver", choices=("cuda", "apart"), help="default: cuda where there is")
@@ -42,16 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [name for name in chosen if name not in PARTS]
     if unknown:
         parser.error(f"there is no part '{unknown[0]}'; there are {', '.join(PARTS)}")
+    if copies()[0] > 1:
+        print(
+            "The checks start their own ranks, and this is one of several. A program is run with "
+            "--in NAME=FILE.npy, --out NAME=FILE.npy, --trace FILE.json or --program NAME.",
+            file=sys.stderr,
+        )
+        return 2
     try:
-        bundle = Bundle.at(Path(__file__).resolve().parents[4])
+        bundle = Bundle.at(folder)
     except AvialError as error:
         print(error, file=sys.stderr)
         return 2
-    refusal = _unfit()
-    if refusal:
-        print(refusal, file=sys.stderr)
-        return 2
-    driver = options.driver or ("cuda" if _has_driver() else "apart")
+    driver = options.driver or _usual_driver()
     command = f"python3 run.py --minutes {options.minutes:g} --driver {driver}"
     made = {**asdict(bundle.contents.made), "command": command}
     try:
@@ -80,11 +100,11 @@ def _unfit() -> str:
     return ""
 
 
-def _has_driver() -> bool:
+def _usual_driver() -> str:
     try:
-        return bool(ctypes.CDLL("libcuda.so.1"))
+        return "cuda" if ctypes.CDLL("libcuda.so.1") else "apart"
     except OSError:
-        return False
+        return "apart"
 
 
 @dataclass

@@ -43,7 +43,6 @@ from avial_lab.runtime.launch.hosts import Where, host_lost, lost_host
 from avial_lab.runtime.launch.processes import crowding, refuse_copies, stopped_among
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
@@ -63,6 +62,7 @@ from avial_lab.runtime.rank.outcome import (
 from avial_lab.runtime.rank.parcels import pack
 from avial_lab.runtime.rank.relay import LEASE_S
 from avial_lab.runtime.rank.threads import Threads
+from avial_lab.runtime.rank.traces import trace_of
 from avial_lab.trace import Trace
 
 Answer = TypeVar("Answer")
@@ -498,11 +498,8 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
 class LostArray(ClusterError):
     """What an array held is gone, with the engines that had it."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the array is gone: the engines of this cluster are not those that had it",
-            hint="make it again",
-        )
+    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
+        super().__init__(f"the array is gone: {why}", hint="make it again")
 
 
 class _Harmless(Exception):

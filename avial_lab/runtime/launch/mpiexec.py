@@ -46,7 +46,6 @@ from avial_lab.runtime.launch.processes import (
     stopped_among,
 )
 from avial_lab.runtime.launch.progress import ProgressReporter
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options, read_outcome, write_inputs, write_job
 from avial_lab.runtime.rank.journal import read_death, read_journal, witnessed
@@ -63,6 +62,7 @@ from avial_lab.runtime.rank.outcome import (
 from avial_lab.runtime.rank.output import output_path
 from avial_lab.runtime.rank.relay import PLACE
 from avial_lab.runtime.rank.threads import cores
+from avial_lab.runtime.rank.traces import trace_of
 from avial_lab.trace import Trace
 
 _POLL_S = 0.02

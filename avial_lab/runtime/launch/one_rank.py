@@ -27,7 +27,6 @@ from avial_lab.core.errors import AvialError, RunError
 from avial_lab.core.regions import Box
 from avial_lab.runtime.launch.processes import private_folder, refuse_copies
 from avial_lab.runtime.launch.progress import ProgressReporter
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.launch.worker_process import AskedProcess, answer_all
 from avial_lab.runtime.native.loader import LoadedProgram, digest
 from avial_lab.runtime.rank import engine
@@ -45,6 +44,7 @@ from avial_lab.runtime.rank.outcome import (
 from avial_lab.runtime.rank.output import Printed
 from avial_lab.runtime.rank.parcels import ALIGNMENT, as_bytes
 from avial_lab.runtime.rank.threads import cores
+from avial_lab.runtime.rank.traces import trace_of
 from avial_lab.trace import Trace
 
 NO_LIMIT_S = 1e7

@@ -23,6 +23,7 @@ from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.words import count, format_bytes
 from avial_lab.machine.cpu import allowed
+from avial_lab.runtime.rank.copies import copies
 
 _SHM_BYTES = 1 << 20
 """What MPICH takes of /dev/shm for each rank, about."""
@@ -102,10 +103,6 @@ def local_note() -> str:
     return f"inside {job}: the ranks are on this machine alone" if job else ""
 
 
-_COPIES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-"""In the environment of a process that was started several times at once."""
-
-
 def manager() -> str:
     """Of the job that this process is part of: `Slurm job 12`; empty outside of any."""
     found = ((name, os.environ.get(variable)) for variable, name in MANAGERS.items())
@@ -116,15 +113,14 @@ def refuse_copies() -> None:
     """ClusterError where mpiexec or srun started this program several times: each copy would start
     all ranks.
     """
-    for variable in _COPIES:
-        copies = os.environ.get(variable, "")
-        if copies.isdigit() and int(copies) > 1:
-            raise ClusterError(
-                f"this program was started {copies} times ({variable}={copies}), and each would "
-                "start all ranks",
-                hint="start it once, without mpiexec or srun: it starts its ranks itself "
-                "(-n; --hosts or --slurm for those on other machines)",
-            )
+    number, variable = copies()
+    if number > 1:
+        raise ClusterError(
+            f"this program was started {number} times ({variable}={number}), and each would "
+            "start all ranks",
+            hint="start it once, without mpiexec or srun: it starts its ranks itself "
+            "(-n; --hosts or --slurm for those on other machines)",
+        )
 
 
 def environment(ranks: int, *, here: bool = True) -> dict[str, str]:

@@ -17,7 +17,6 @@ import numpy as np
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import AvialError
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.launch.worker_process import AskedProcess, answer_all
 from avial_lab.runtime.native.loader import LoadedProgram, digest
 from avial_lab.runtime.rank import engine
@@ -27,6 +26,7 @@ from avial_lab.runtime.rank.journal import Journal
 from avial_lab.runtime.rank.outcome import results_of
 from avial_lab.runtime.rank.parcels import aligned_copy
 from avial_lab.runtime.rank.threads import Threads
+from avial_lab.runtime.rank.traces import trace_of
 
 LIMIT_S = 120.0
 """That one run may take."""

@@ -101,6 +101,17 @@ HIDDEN void avial_give(void *memory)
     if (!keep) free(memory);
 }
 
+EXPORTED void avial_reclaim(void)
+{
+    lock();
+    for (block_t *each = blocks; each < blocks + used; each++)
+        if (each->memory && each->taken) {
+            free(each->memory);
+            each->memory = NULL;
+        }
+    unlock();
+}
+
 EXPORTED void avial_drop(void)
 {
     lock();

@@ -303,8 +303,7 @@ class ShardStep:
             memory = _here.residents.memory(number, storage.nbytes)
             box = NOTHING
             if result.part.ndim == len(result.shape):
-                ends = zip(result.start, result.part.shape, strict=True)
-                box = Box(result.start, tuple(a + n for a, n in ends))
+                box = result.box
             if result.part.size:
                 elements = _elements(memory, storage)
                 part = np.ascontiguousarray(result.part).view(elements.dtype)

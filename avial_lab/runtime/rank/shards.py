@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from avial_lab.core.regions import Box
+
 T = TypeVar("T")
 
 
@@ -25,6 +27,11 @@ class Shard:
     shape: tuple[int, ...]
     start: tuple[int, ...]
     part: np.ndarray
+
+    @property
+    def box(self) -> Box:
+        ends = zip(self.start, self.part.shape, strict=True)
+        return Box(self.start, tuple(low + extent for low, extent in ends))
 
 
 class Peers(Protocol):

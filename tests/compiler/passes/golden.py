@@ -32,7 +32,10 @@ from avial_lab.compiler.passes.host.ieee_min_max import IeeeMinMax
 from avial_lab.compiler.passes.llvm.independent_to_llvm import IndependentToLlvm, KeepIndependent
 from avial_lab.compiler.passes.llvm.no_alias_to_llvm import NoAliasToLlvm
 from avial_lab.compiler.passes.tasks.unwrap_tasks import UnwrapTasks
-from tests.kernels.jit import Guarded
+from tests.kernels.jit import OPT_LEVEL, Guarded
+
+OPTIMISED = 2
+"""LLVM's level where a test asks what LLVM makes of our words, above all of those on aliases."""
 
 OPEN = 9
 """The extent of a dimension that a case leaves open, and the value of its integers."""
@@ -71,19 +74,21 @@ def assert_same(
     then: Sequence[Pass | str] = (),
     given: Mapping[int, Any] | None = None,
     rtol: float = 0,
+    opt_level: int = OPT_LEVEL,
 ) -> list[np.ndarray]:
     """The program in `text` computes the same as it is, and after `passes` and what comes `then`,
     which is returned: the same bits, or within `rtol`. `given` are arguments in place of random
-    ones.
+    ones; `opt_level` is LLVM's.
     """
     want = computed(text, (), given=given)
-    got = computed(text, (*parse_passes(passes), *then), given=given)
+    after = (*parse_passes(passes), *then)
+    got = loaded(text, after, given=given, opt_level=opt_level)()
     assert want, "nothing is computed"
-    for before, after in zip(want, got, strict=True):
+    for expected, found in zip(want, got, strict=True):
         if rtol:
-            np.testing.assert_allclose(after, before, rtol=rtol)
+            np.testing.assert_allclose(found, expected, rtol=rtol)
         else:
-            assert after.tobytes() == before.tobytes()
+            assert found.tobytes() == expected.tobytes()
     return got
 
 
@@ -95,7 +100,11 @@ def computed(
 
 
 def loaded(
-    text: str, passes: Sequence[Pass | str], *, given: Mapping[int, Any] | None = None
+    text: str,
+    passes: Sequence[Pass | str],
+    *,
+    given: Mapping[int, Any] | None = None,
+    opt_level: int = OPT_LEVEL,
 ) -> Callable[[], list[np.ndarray]]:
     """The program, compiled: it can be run again and again, each time on the same arrays."""
     context = ir.Context()
@@ -113,7 +122,7 @@ def loaded(
             run_passes(module.operation, (UnwrapTasks(),))
         run_passes(module.operation, TO_RUN)
         check_lowered(module.operation)
-        engine = ExecutionEngine(module, opt_level=2)
+        engine = ExecutionEngine(module, opt_level=opt_level)
 
     def run() -> list[np.ndarray]:
         arrays = [Guarded(each) if isinstance(each, np.ndarray) else None for each in arguments]

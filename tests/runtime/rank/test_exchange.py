@@ -19,12 +19,12 @@ from avial_lab.core.regions import Box
 from avial_lab.core.toolchain import tool
 from avial_lab.planning.schedule import Piece, Step, StepKind, Transfer
 from avial_lab.runtime.launch.processes import environment, mpiexec_options
-from avial_lab.runtime.launch.traces import trace_of
 from avial_lab.runtime.rank import engine, exchange
 from avial_lab.runtime.rank.clock import Reading, Times, aligned
 from avial_lab.runtime.rank.journal import read_death
 from avial_lab.runtime.rank.outcome import Outcome, describe_step
 from avial_lab.runtime.rank.parcels import ALIGNMENT, SMALL, aligned_empty, pack, unpack
+from avial_lab.runtime.rank.traces import trace_of
 from avial_lab.trace.analysis import links
 
 SIZES = st.lists(st.one_of(st.integers(0, 200), st.sampled_from([SMALL - 1, SMALL, SMALL + 5])))

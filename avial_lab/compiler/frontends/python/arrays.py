@@ -48,6 +48,8 @@ class Arrays:
     a: Arithmetic
     refuse: Callable[..., Exception]
     overlapping: frozenset[str] = frozenset()
+    shared: bool = False
+    """Whether new cells are for several tasks."""
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -80,6 +82,7 @@ class Arrays:
         self.e.line(self._access(f"store {ssa},", array, place))
 
     def _access(self, what: str, array: Array, place: Sequence[Linear]) -> str:
+        self._prove(array, place)
         if all(map(self.e.is_affine, place)):
             at = ", ".join(index.text(symbols=self.e.symbols) for index in place)
             return f"affine.{what} {array.memory}[{at}] : {array.type}"
@@ -88,6 +91,15 @@ class Arrays:
                 self._inside(index, number(extent))
         at = ", ".join(self.e.index(index) for index in place)
         return f"memref.{what} {array.memory}[{at}] : {array.type}"
+
+    def _prove(self, array: Array, place: Sequence[Linear]) -> None:
+        """What the loops' ends do not say, the run finds out: before a loop, not in it."""
+        for index, extent in zip(place, array.extents, strict=True):
+            if not self.e.is_affine(index):
+                continue  # checked where it was computed
+            low, high = least(index, self.e.ranges), most(index, self.e.ranges)
+            if low is None or low < 0 or high is None or high >= extent:
+                self.e.keep_apart("what a subscript reaches is known only when it runs")
 
     # -- subscripts --------------------------------------------------------------------------------
 
@@ -431,6 +443,8 @@ class Arrays:
     def plain_loop(self, low: Linear, high: Linear, step: Linear) -> Generator[Linear]:
         """scf.for, whose ends may be anything."""
         name = self.e.fresh("i")
+        if most(high - low, self.e.ranges) is None:
+            self.e.keep_apart("how long the loop runs depends on data")
         ends = [self.e.index(each) for each in (low, high, step)]
         from avial_lab.compiler.frontends.python.linear import Range
 
@@ -504,8 +518,11 @@ class Arrays:
 
     def cell(self, kind: Kind, first: Number | None = None) -> Array:
         """Memory of one number, of the block that it is made in."""
-        name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
-        made = whole(name, kind, (), own=True)
+        if self.shared:
+            made = replace(self.fresh(kind, ()), kind=kind)
+        else:
+            name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
+            made = whole(name, kind, (), own=True)
         if first is not None:
             self.store(first, made, [])
         return made

@@ -27,6 +27,10 @@ class Emitter:
     ranges: dict[str, Range] = field(default_factory=dict)
     dims: frozenset[str] = frozenset()
     symbols: frozenset[str] = frozenset()
+    apart: str = ""
+    """Why it has to run in a process of its own; empty where neither its time nor its accesses hang
+    on data.
+    """
 
     @property
     def place(self) -> str:
@@ -35,6 +39,10 @@ class Emitter:
             return ""
         column = getattr(self.node, "col_offset", 0) + 1
         return f" loc({quote(self.file)}:{line}:{column})"
+
+    def keep_apart(self, why: str) -> None:
+        """For that reason, in the line at hand, unless there was one before."""
+        self.apart = self.apart or f"line {getattr(self.node, 'lineno', 0)}: {why}"
 
     def line(self, text: str) -> None:
         """A whole operation."""

@@ -68,6 +68,9 @@ extern int64_t avial_outside_words[6] AVIAL_GLOBAL;
  * collectives, which one it is. */
 extern int64_t avial_events_count AVIAL_GLOBAL, avial_events_dropped AVIAL_GLOBAL;
 
+/* What a failed assertion said in `avial_run_here`. */
+extern const char *avial_failed AVIAL_GLOBAL;
+
 /* Called by programs: a phase ------------------------------------------------------------------ */
 
 /* Reports what the iterations of `range` (lo0, hi0, lo1, hi1) touch, by the three functions below.
@@ -138,6 +141,9 @@ void avial_unknown(void);
  * entered. */
 int64_t avial_again(int64_t condition);
 
+/* An assertion does not hold: ends `avial_run_here`, else the process, whose last line is `text`. */
+_Noreturn void avial_fail(const char *text);
+
 /* Called by the engine and the planner --------------------------------------------------------- */
 
 /* Begins a run on `ranks` ranks as `rank`; as -1 a plan: without MPI, memory and bodies. Of each of
@@ -160,6 +166,22 @@ void avial_input(int64_t rank, int64_t array, const int64_t *box);
 
 /* Waits until all that this rank sent has arrived, and frees the buffers of messages. */
 void avial_finish(void);
+
+/* A whole run as the only rank, on copies: entry: what it calls with a memref descriptor for each of
+ * `arrays` arrays, whose shapes are as in `avial_setup`. memory: where the program works. given:
+ * the caller's array of so many `bytes`, or NULL. uses: `HereUse`s. The caller's arrays change when
+ * everything went well, and not before. Memory that the program had taken when an assertion failed
+ * stays taken (`avial_reclaim`). */
+typedef struct {
+    void *entry;
+    int64_t arrays;
+    const int64_t *ndims, *dims, *itemsizes, *bytes, *uses;
+    void **memory, **descriptors, **given;
+} HereCall;
+
+/* Returns a HereResult; refused are more arrays than HERE_ARRAYS, arrays that share memory with one
+ * that is written, and runs that report an error. */
+int64_t avial_run_here(const HereCall *call);
 
 /* The words of a Table; at most `capacity` of them are stored in `out`. Returns how many there are.
  *

@@ -7,6 +7,7 @@
 #include "combine.c"
 #include "events.c"
 #include "footprints.c"
+#include "here.c"
 #include "memo.c"
 #include "messages.c"
 #include "overlap.c"

@@ -14,6 +14,7 @@ from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.host.free_allocations import FreeAllocations
 from avial_lab.compiler.passes.llvm.pool_allocations import PoolAllocations
 from tests.compiler.passes.golden import cases_of
+from tests.kernels.jit import OPT_LEVEL
 
 IN_A_LOOP = """
 func.func @in_a_loop(%n: index) {
@@ -36,7 +37,7 @@ def counted(text: str, *arguments: ctypes._SimpleCData) -> tuple[list[int], list
         function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         name = ir.StringAttr(function.attributes["sym_name"]).value
         run_passes(module.operation, (FreeAllocations(), *TO_LLVM, PoolAllocations()))
-        engine = ExecutionEngine(module, opt_level=2)
+        engine = ExecutionEngine(module, opt_level=OPT_LEVEL)
     taken: list[int] = []
     given: list[int] = []
     blocks: list[np.ndarray] = []

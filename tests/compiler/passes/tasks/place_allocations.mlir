@@ -93,6 +93,7 @@ func.func @allocated_in_time(%A: memref<9xf64>) {
 // CHECK-SAME: %[[A:.*]]: memref<9xf64>, %[[X:.*]]: f64) {
 // CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-NEXT: %[[READ:.*]] = memref.alloc() : memref<9xf64>
+// CHECK-NEXT: memref.store %[[X]], %[[READ]][%[[C0]]] : memref<9xf64>
 // CHECK-NEXT: affine.for %[[I:.*]] = 1 to 9 {
 // CHECK-NEXT: affine.store %[[X]], %[[READ]][%[[I]]] : memref<9xf64>
 // CHECK-NEXT: %[[L:.*]] = affine.load %[[READ]][%[[I]] - 1] : memref<9xf64>
@@ -104,6 +105,7 @@ func.func @only_written(%A: memref<9xf64>, %x: f64) {
   %never = memref.alloc() : memref<9xf64>
   %read = memref.alloc() : memref<9xf64>
   memref.store %x, %never[%c0] : memref<9xf64>
+  memref.store %x, %read[%c0] : memref<9xf64>
   affine.for %i = 1 to 9 {
     affine.store %x, %read[%i] : memref<9xf64>
     %l = affine.load %read[%i - 1] : memref<9xf64>

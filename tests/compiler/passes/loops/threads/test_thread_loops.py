@@ -30,7 +30,7 @@ from avial_lab.compiler.passes.loops.threads.thread_loops import THREADS, Thread
 from tests.compiler.analysis.polyhedral.nests import Nest, computing_text, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rewriting import SIZE
-from tests.kernels.jit import Guarded, pointer_to
+from tests.kernels.jit import OPT_LEVEL, Guarded, pointer_to
 
 THREAD_COUNTS = st.sampled_from([2, 3, SIZE, 11])
 
@@ -66,7 +66,7 @@ def backwards(module: ir.Operation, threads: int) -> None:
 def results(module: ir.Module) -> list[bytes]:
     """What the function @nest leaves in its arrays."""
     run_passes(module.operation, ("lower-affine", *TO_LLVM))
-    engine = ExecutionEngine(module, opt_level=2)
+    engine = ExecutionEngine(module, opt_level=OPT_LEVEL)
     rng = np.random.default_rng(1)
     arrays = [
         Guarded(rng.integers(0, 1 << 40, SIZE + 2)),

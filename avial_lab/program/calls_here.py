@@ -1,0 +1,240 @@
+"""Calls of compiled functions in this process: microseconds in place of milliseconds.
+
+Version, what it was called with -> CallHere, where nothing that the code does can end this process
+or take long; arguments -> the function's result.
+
+A call is made here where one with the same arguments (sizes, integers) was made in a process of its
+own before and did not take long. What raises an exception, raises it here, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from avial_lab.compiler.frontends.python.kinds import kind_of_number
+from avial_lab.compiler.frontends.python.translate import Translated
+from avial_lab.compiler.frontends.python.values import Fixed
+from avial_lab.core.runtime_constants import HereResult
+from avial_lab.core.words import brief, format_seconds
+from avial_lab.program.function_calls import handed_back, new_results
+from avial_lab.program.program import Program
+from avial_lab.runtime.native.here import RunHere, may_run_here, run_here
+
+LONG_S = 0.05
+"""A call that took as long runs where Ctrl-C can end it."""
+MOST_FAILURES = 100
+"""Exceptions after which calls go to another process again: each may lose some small memory."""
+MOST_SLOWER = 3
+"""Calls in succession that took long, or longer than there by so much; then they go there again."""
+_SLOWER = 1.5
+
+Array = np.ndarray[Any, Any]
+
+
+class Space(Protocol):
+    """Where a name has a value: a module's globals, say."""
+
+    def get(self, name: str, /) -> object: ...
+
+
+Surroundings = Sequence[tuple[Space, str, object]]
+
+
+class NotHere(Exception):
+    """This call has to be made in another process; nothing was done."""
+
+
+class Raised(Exception):
+    """What an assertion said."""
+
+
+@dataclass(repr=False)
+class CallHere:
+    """there_s: what a call took in another process. around: where the function's surroundings are,
+    and what they were when it was compiled. own: the arrays of the last call's results. Which
+    argument goes where: arrays, whose address is handed over; numbers, into the program's memory;
+    captured ones, with their sizes. results are numbers, made are arrays.
+    """
+
+    program: Program
+    translated: Translated
+    run: RunHere
+    names: Sequence[str]
+    around: Surroundings
+    there_s: float
+    own: dict[str, Array] = field(default_factory=dict[str, Array])
+    failures: int = 0
+    slower: int = 0
+    closed: bool = False
+    arrays: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    numbers: list[tuple[int, Array]] = field(default_factory=list["tuple[int, Array]"])
+    captured: list[tuple[int, Array, int]] = field(default_factory=list["tuple[int, Array, int]"])
+    results: list[tuple[str, Array]] = field(default_factory=list["tuple[str, Array]"])
+    made: list[tuple[str, tuple[int, ...], np.dtype]] = field(
+        default_factory=list["tuple[str, tuple[int, ...], np.dtype]"]
+    )
+
+    def __repr__(self) -> str:
+        state = "no more" if self.closed else f"after {format_seconds(self.there_s)} there"
+        return brief(self, f"of {self.program.name}: {state}")
+
+    def __call__(self, args: Sequence[object]) -> object:
+        """Raises NotHere before anything is done, and Raised with all arrays as they were."""
+        if self.closed:
+            raise NotHere
+        for space, name, value in self.around:
+            if space.get(name) is not value:
+                raise NotHere
+        run = self.run
+        given = run.given
+        with run.lock:
+            own = {name: np.zeros(shape, dtype) for name, shape, dtype in self.made}
+            for at, place in self.arrays:
+                given[place] = _address(cast("Array", args[at]))
+            for at, cell in self.numbers:
+                cell[()] = args[at]
+            for place, array, nbytes in self.captured:
+                if array.nbytes != nbytes:  # made another size in place
+                    raise NotHere
+                given[place] = array.ctypes.data
+            for name, array in own.items():
+                given[run.place[name]] = _address(array)
+            began = time.perf_counter()
+            ended = run()
+            self._judge(time.perf_counter() - began)
+            for name, cell in self.results:
+                own[name] = cell.copy()
+            if ended == HereResult.FAILED:
+                self.failures += 1
+                self.closed |= self.failures >= MOST_FAILURES
+                raise Raised(run.failure())
+        if ended == HereResult.REFUSED:
+            raise NotHere
+        self.own = own
+        if self.translated.result == Fixed(None):
+            return None
+        return handed_back(self.translated.result, dict(zip(self.names, args, strict=True)), own)
+
+    def _judge(self, took: float) -> None:
+        slow = took > LONG_S or took > _SLOWER * self.there_s
+        self.slower = self.slower + 1 if slow else 0
+        self.closed |= self.slower >= MOST_SLOWER
+
+
+def call_here(
+    program: Program,
+    translated: Translated,
+    given: Mapping[str, object],
+    around: Surroundings,
+    there_s: float,
+) -> CallHere | None:
+    """None where the call cannot be made here."""
+    if translated.apart or there_s > LONG_S or not may_run_here(program.binary):
+        return None
+    if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
+        return None
+    written = {access.storage for task in program.graph.tasks for access in task.writes}
+    run = run_here(program.binary, written)
+    if run is None:
+        return None
+    names = list(given)
+    here = CallHere(program, translated, run, names, around, there_s)
+    for at, (name, value) in enumerate(given.items()):
+        if name in run.place and isinstance(value, np.ndarray):
+            here.arrays.append((at, run.place[name]))
+        elif name in run.place:
+            here.numbers.append((at, run.arrays[name].view(_dtype(value))))
+    for name, array in translated.captured.items():
+        if name in run.place:
+            here.captured.append((run.place[name], array, array.nbytes))
+    for name, array in new_results(translated.result).items():
+        if name not in run.place:
+            return None
+        if array.shape:
+            here.made.append((name, array.shape, array.dtype))
+        else:
+            here.results.append((name, run.arrays[name].view(array.dtype)))
+    return here
+
+
+def quick_key(args: Sequence[object]) -> object:
+    """Equal for calls that are alike in everything that a compiled version or its time may depend
+    on; None where there is no such key.
+    """
+    parts: list[object] = []
+    for value in args:
+        kind = type(value)
+        if kind is np.ndarray:
+            array = cast("Array", value)
+            parts.append((array.dtype, array.shape, array.strides, array.flags.writeable))
+        elif kind is float or kind is np.float64 or kind is complex:
+            parts.append(kind)
+        elif kind is int or kind is bool or value is None:
+            parts.append((kind, value))
+        else:
+            return None
+    return tuple(parts)
+
+
+def _is_plain(value: object) -> bool:
+    """No array, or one whose bytes lie as compiled code has them."""
+    if not isinstance(value, np.ndarray):
+        return True
+    array = cast("Array", value)
+    return type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.isnative
+
+
+def _dtype(value: object) -> np.dtype:
+    kind = kind_of_number(value)
+    assert kind is not None
+    return kind.dtype
+
+
+def _address(array: Array) -> int:
+    if array.nbytes and array.flags.writeable:
+        return ctypes.addressof(_BYTE.from_buffer(cast("Any", array)))
+    return array.ctypes.data
+
+
+_BYTE = ctypes.c_char
+
+
+def surroundings_of(function: Callable[..., object]) -> Surroundings:
+    """Where each name is that the function, and those that it names, take from outside."""
+    found: list[tuple[Space, str, object]] = []
+    _surround(function, found, set())
+    return found
+
+
+@dataclass(frozen=True)
+class _Closure:
+    """A variable of an enclosing function, as a mapping."""
+
+    cell: types.CellType
+
+    def get(self, _: str) -> object:
+        return self.cell.cell_contents
+
+
+def _surround(function: Any, found: list[Any], seen: set[object]) -> None:  # noqa: ANN401
+    if function in seen:
+        return
+    seen.add(function)
+    space = function.__globals__
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        found.append((_Closure(cell), name, cell.cell_contents))
+    for name in function.__code__.co_names:
+        if name not in space:
+            continue
+        value = space[name]
+        found.append((space, name, value))
+        plain = getattr(value, "py_func", value)
+        if hasattr(plain, "__code__") and plain.__globals__ is space:
+            _surround(plain, found, seen)

@@ -1,0 +1,133 @@
+"""Calls in the calling process: the same results and exceptions as in another; what may end a
+process or run for long stays there.
+"""
+
+# ruff: noqa: B007 - as people write functions
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.program.functions import FunctionProgram
+from tests.compiler.frontends.python.comparing import translated
+
+SCALE = 2
+
+
+@avial_lab.program
+def mixed(a, index, k, x):
+    s = 0
+    made = np.zeros(len(index))
+    for i in range(len(index)):
+        made[i] = a[index[i]] * x + SCALE
+        a[index[i]] += 1
+        s += index[i] // k
+    return s, made
+
+
+def is_here(function: FunctionProgram) -> bool:
+    return function.last.trace is not None and "calling process" in function.last.trace.note
+
+
+def test_the_same_as_python_and_its_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, index = np.zeros(0), np.zeros(0, int)
+    for turn in range(4):
+        a, index = np.arange(9.0), np.array([1, -1, 4, turn])
+        other = a.copy()
+        found, wanted = mixed(a, index, 3, 0.5), mixed.py_func(other, index, 3, 0.5)
+        np.testing.assert_array_equal(found[1], wanted[1])
+        np.testing.assert_array_equal(a, other)
+        assert found[0] == wanted[0]
+    assert is_here(mixed)
+    np.testing.assert_array_equal(mixed.last.arrays["a"], a)
+
+    line = mixed.py_func.__code__.co_firstlineno
+    before = a.copy()
+    for turn in range(3):
+        with pytest.raises(IndexError) as caught:
+            mixed(a, np.array([1, 2, 99, 0]), 3, 0.5)
+        assert caught.value.span.line == line + 5  # pyright: ignore[reportAttributeAccessIssue]
+        assert "made[i] = a[index[i]]" in str(caught.value)
+        np.testing.assert_array_equal(a, before)
+    assert mixed(a, np.array([0, 0, 0, 7]), 3, 0.5)[0] == 2
+
+    monkeypatch.setitem(mixed.py_func.__globals__, "SCALE", 5)
+    again = a.copy()
+    np.testing.assert_array_equal(
+        mixed(a, index, 3, 0.5)[1], mixed.py_func(again, index, 3, 0.5)[1]
+    )
+
+
+@avial_lab.program
+def moved(a, b):
+    for i in range(len(a)):
+        b[i] = a[i] + 1.0
+
+
+def test_arrays_that_share_memory_and_threads() -> None:
+    a, b = np.arange(8.0), np.zeros(8)
+    for _ in range(3):
+        moved(a, b)
+    assert is_here(moved)
+    whole, other = np.arange(9.0), np.arange(9.0)
+    moved(whole[:8], whole[1:])
+    moved.py_func(other[:8], other[1:])
+    np.testing.assert_array_equal(whole, other)
+    assert not is_here(moved)
+
+    wrong: list[int] = []
+
+    def many(number: int) -> None:
+        mine, made = np.full(8, float(number)), np.zeros(8)
+        for _ in range(50):
+            moved(mine, made)
+            if made.tolist() != [number + 1.0] * 8:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=many, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert is_here(moved)
+
+
+def test_isolated_is_what_it_says() -> None:
+    apart = avial_lab.program(moved.py_func, isolated=True)
+    for _ in range(3):
+        apart(np.arange(8.0), np.zeros(8))
+    assert not is_here(apart)
+
+
+def unproved(a, n):
+    for i in range(n):
+        a[i] = 1.0
+
+
+def endless(a):
+    while a[0] > 0:
+        a[0] -= 1.0
+
+
+def as_long_as_loaded(a, n):
+    for i in range(n[0]):
+        a[0] += 1.0
+
+
+def proved(a, n):
+    for i in range(a.shape[0] - 1):
+        if i > 0:
+            a[i - 1] = a[i + 1] // n[0] + a[n[0]]
+
+
+def test_what_is_kept_apart() -> None:
+    a, n = np.arange(5.0), np.array([2])
+    assert translated(proved, a, n).apart == ""
+    assert "subscript reaches" in translated(unproved, a, 9).apart
+    first = endless.__code__.co_firstlineno
+    assert translated(endless, a).apart.startswith(f"line {first + 1}: how long")
+    assert "how long" in translated(as_long_as_loaded, a, n).apart
