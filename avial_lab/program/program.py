@@ -344,7 +344,8 @@ class Program:
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
         costs = PhaseCosts(whole_demands(turns.begun, self.built.verdicts, self._weighed))
-        if machine == here:
+        # What was measured holds where links alone are other ones.
+        if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             costs = replace(costs, profile=self._profile().seconds)
         return Walked(turns, costs, machine)
 
