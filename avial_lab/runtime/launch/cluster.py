@@ -556,7 +556,7 @@ class _Watch:
     ) -> list[Outcome]:
         """The same on arrays that stay with the engines."""
         answers = {
-            rank: self.engines.submit(
+            rank: self.engines.submit_here(
                 rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
             )
             for rank in range(self.binary.manifest.ranks)

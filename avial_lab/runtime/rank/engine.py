@@ -291,7 +291,9 @@ class ShardStep:
             world.exchange(comm, elements, operand.sends, operand.receives)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
-            part = elements[operand.box.slices].view(operand.dtype).reshape(operand.box.shape)
+            # An array of one element stays one with the dots in front.
+            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
             results = called(self.function, shards, peers, self.parameters)
