@@ -11,7 +11,7 @@ VENV := .venv
 PLACE := $(VENV)/place
 STAMP := $(VENV)/installed
 RUN := $(VENV)/bin/python
-EXTRAS := mlir,mpi,lab,test
+EXTRAS := mlir,mpi,lab,onnx,test
 # Where pip put the JupyterLab extension; a checkout's is put there again, so that Lab has it as it stands.
 EXTENSION := $(VENV)/share/jupyter/labextensions/jupyterlab-avial
 

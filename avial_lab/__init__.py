@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from avial_lab import ptensor as ptensor
     from avial_lab.compiler.frontends.python.calls import prange
+    from avial_lab.compiler.frontends.python.tasks import converge, replicate, task
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.run.roofline import Point, Roofline
     from avial_lab.program.compilation import Namespace, analyse, compile
     from avial_lab.program.functions import program as program
+    from avial_lab.program.models import Model, load_onnx
     from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess, start_or_reference
     from avial_lab.program.session import cluster
@@ -42,6 +44,7 @@ _HOME = {
     "Cluster": "runtime.launch.cluster",
     "Film": "plot.run.film",
     "Namespace": "program.compilation",
+    "Model": "program.models",
     "OneProcess": "program.reference_run",
     "Point": "plot.run.roofline",
     "Program": "program.program",
@@ -52,12 +55,16 @@ _HOME = {
     "check": "lessons.exercise",
     "cluster": "program.session",
     "compile": "program.compilation",
+    "converge": "compiler.frontends.python.tasks",
     "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
+    "load_onnx": "program.models",
     "measure_ceilings": "machine.measure",
     "plan": "planning.planned",
     "prange": "compiler.frontends.python.calls",
+    "replicate": "compiler.frontends.python.tasks",
     "start_or_reference": "program.reference_run",
+    "task": "compiler.frontends.python.tasks",
     "timed": "program.timing",
     "topology_called": "machine.topologies",
 }
@@ -66,6 +73,7 @@ __all__ = [
     "AvialError",
     "Cluster",
     "Film",
+    "Model",
     "Namespace",
     "OneProcess",
     "Point",
@@ -77,12 +85,16 @@ __all__ = [
     "check",
     "cluster",
     "compile",
+    "converge",
     "load_graph",
     "load_ipython_extension",
+    "load_onnx",
     "measure_ceilings",
     "plan",
     "prange",
+    "replicate",
     "start_or_reference",
+    "task",
     "timed",
     "topology_called",
 ]

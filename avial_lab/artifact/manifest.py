@@ -146,7 +146,8 @@ class KnownMessages(Manifest):
     copies: tuple[DeviceCopy, ...] = ()
 
     @staticmethod
-    def of(schedule: Schedule) -> KnownMessages:
+    def of(schedule: Schedule, kernels: tuple[KernelRow, ...] = ()) -> KnownMessages:
+        """kernels: that its tasks launch on GPUs."""
         return KnownMessages(
             entry="main",
             ranks=len(schedule.programs),
@@ -161,6 +162,7 @@ class KnownMessages(Manifest):
             uses_mpi=len(schedule.programs) > 1,
             kinds=schedule.device_kinds,
             drivers=schedule.drivers,
+            kernels=kernels,
         )
 
     @property

@@ -23,6 +23,7 @@ from avial_lab.cli.commands.jupyter import (
     remove_kernel_command,
 )
 from avial_lab.cli.commands.lower import lower_command
+from avial_lab.cli.commands.models import import_command
 from avial_lab.cli.commands.plan import ALL, plan_command, topology_command
 from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.search import search_command
@@ -95,6 +96,28 @@ def argument_parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
     )
     lower.set_defaults(command=lower_command)
+
+    imported = commands.add_parser("import", help="show a model in ONNX as a function on tensors")
+    imported.add_argument("model", type=Path, metavar="MODEL.onnx")
+    imported.add_argument(
+        "-D",
+        "--define",
+        action="append",
+        default=[],
+        dest="numbers",
+        metavar="NAME=VALUE",
+        help="a dimension that the model leaves open",
+    )
+    imported.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=VALUE",
+        help="an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
+    )
+    imported.add_argument("-o", "--output", type=Path, metavar="FILE.mlir")
+    imported.set_defaults(command=import_command)
 
     plan = commands.add_parser("plan", help="predict a run, and compare ways to place its tasks")
     plan.add_argument(
@@ -187,7 +210,10 @@ def argument_parser() -> argparse.ArgumentParser:
         "bundle", help="pack programs for machines where nothing is installed"
     )
     bundle.add_argument(
-        "programs", nargs="*", metavar="PROG", help="kernels or files; by default all kernels"
+        "programs",
+        nargs="*",
+        metavar="PROG",
+        help="kernels or files; by default all kernels, and some tasks",
     )
     bundle.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     bundle.add_argument(
@@ -339,7 +365,8 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         "program",
         type=Path,
         metavar="PROG",
-        help="a file in avial's notation or in MLIR, or a kernel of this repository (kernels/gemm)",
+        help="a file in avial's notation or in MLIR, a model in ONNX (.onnx), or a kernel of this "
+        "repository (kernels/gemm)",
     )
     _question_arguments(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,11 @@ from avial_lab.program.inputs import (
     parse_numbers,
     random_arguments,
 )
+from avial_lab.program.models import SUFFIX, Model, NeedsValue, load_onnx
 from avial_lab.program.program import Program
+
+MOST_KNOWN = 64
+"""Elements of an array that a model may need to know before it runs: a shape, axes."""
 
 
 def check_folders(*paths: Path | None) -> None:
@@ -76,6 +80,8 @@ def question_of(options: argparse.Namespace) -> _Question:
     if twice is not None:
         raise BindError(f"'{twice}' is given by --in and by -D", hint="leave one out")
     cell = str(options.program)
+    if is_onnx(options.program):
+        return _question_of_model(options, arrays, scalars | numbers)
     if is_kernel(options.program):
         kernel = kernel_program(
             options.program,
@@ -98,6 +104,44 @@ def question_of(options: argparse.Namespace) -> _Question:
     )
     print_to_stderr(made_up.note)
     return _Question(text, cell, options.fn, made_up.arrays, made_up.scalars, made_up=made_up)
+
+
+def is_onnx(path: Path) -> bool:
+    return path.suffix == SUFFIX and not path.is_dir()
+
+
+def model_of(path: Path, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, object]) -> Model:
+    """A model with its dimensions bound by `numbers`, and by the shapes of `arrays`. Short arrays
+    become constants where it needs their values.
+    """
+    dimensions: dict[str, int] = {}
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BindError(f"-D {name}={value}", hint="a dimension of a model is an integer")
+        dimensions[name] = value
+    shapes = {name: array.shape for name, array in arrays.items()}
+    try:
+        return load_onnx(path, dimensions=dimensions, shapes=shapes)
+    except NeedsValue:
+        known = {name: a for name, a in arrays.items() if a.ndim <= 1 and a.size <= MOST_KNOWN}
+        if not known:
+            raise
+        return load_onnx(path, dimensions=dimensions, shapes=shapes, values=known)
+
+
+def _question_of_model(
+    options: argparse.Namespace, arrays: dict[str, np.ndarray], numbers: Mapping[str, object]
+) -> _Question:
+    model = model_of(options.program, arrays, numbers)
+    inputs = {port.called for port in model.inputs}
+    given = {**model.weights, **model.named({n: a for n, a in arrays.items() if n in inputs})}
+    made_up = random_arguments(
+        model.text, arrays=given, scalars={}, cell=str(options.program), seed=options.seed
+    )
+    print_to_stderr(made_up.note)
+    return _Question(
+        model.text, str(options.program), None, made_up.arrays, made_up.scalars, made_up=made_up
+    )
 
 
 def print_to_stderr(line: str) -> None:

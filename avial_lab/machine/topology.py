@@ -157,6 +157,18 @@ class Topology:
         label = f"{platform.label} with other links"
         return replace(self, platform=replace(platform, links=links, label=label))
 
+    def with_nodes(self, *, speed: float = 1.0, memory: float = 1.0) -> Topology:
+        """What if its cores and GPUs computed so many times as fast, and their memories and caches
+        were so many times as fast?
+
+        Raises OptionError for factors that are not positive.
+        """
+        if not (speed > 0 and memory > 0):
+            raise OptionError("speed and memory take factors of more than 0")
+        nodes = tuple(node.changed(speed, memory) for node in self.speeds.nodes)
+        label = f"{self.speeds.label} with other nodes"
+        return replace(self, platform=replace(self.speeds, nodes=nodes, label=label))
+
     @cached_property
     def rank_hardware(self) -> tuple[np.ndarray, tuple[tuple[Node, int], ...]]:
         """For each rank the number of its hardware, and those: a node, and a rank's cores there."""

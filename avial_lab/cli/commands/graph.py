@@ -9,6 +9,7 @@ from avial_lab.benchmarks.kernel_suite import is_kernel
 from avial_lab.cli.question import (
     check_folders,
     compiled_program,
+    is_onnx,
     question_of,
     read_text,
     writing_to,
@@ -48,7 +49,7 @@ def _analyse(options: argparse.Namespace) -> Analysis:
     """Of a program with avial's operations, what its text and the arrays given say; a plain
     function is analysed for arguments like those it would be run with.
     """
-    if not is_kernel(options.program):
+    if not (is_kernel(options.program) or is_onnx(options.program)):
         text = read_text(options.program)
         if holds_schedule(text):
             arrays, scalars = parse_inputs(options.inputs, seed=options.seed)

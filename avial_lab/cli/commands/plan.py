@@ -13,6 +13,7 @@ from avial_lab.benchmarks.kernel_suite import is_kernel
 from avial_lab.cli.question import (
     check_folders,
     compiled_program,
+    is_onnx,
     print_to_stderr,
     question_of,
     read_text,
@@ -87,7 +88,7 @@ def _pin(text: str) -> tuple[str, str]:
 
 def _is_of_loops(path: Path) -> bool:
     """A kernel, or a text of MLIR without tasks of its own."""
-    if is_kernel(path):
+    if is_kernel(path) or is_onnx(path):
         return True
     if path.suffix in (".json", ".stg"):
         return False

@@ -14,7 +14,6 @@ from mlir import ir
 
 from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.explanation import Verdict
-from avial_lab.artifact.kernels import kernels_in
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
@@ -46,7 +45,7 @@ from avial_lab.compiler.lowering.lower import (
 )
 from avial_lab.compiler.lowering.predicted_messages import with_messages
 from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
-from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
+from avial_lab.compiler.lowering.stages import in_reading_order, kernels_of_stages, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
@@ -460,7 +459,7 @@ def planned(
         drivers=topology.drivers,
         ptx=ptx_in(stages),
     )
-    kernels = next((kernels_in(stage.text) for stage in stages if stage.name == "gpu"), ())
+    kernels = kernels_of_stages(stages)
     schedule = schedule_phases(
         graph,
         topology,

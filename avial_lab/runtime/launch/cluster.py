@@ -499,11 +499,8 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
 class LostArray(ClusterError):
     """What an array held is gone, with the engines that had it."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the array is gone: the engines of this cluster are not those that had it",
-            hint="make it again",
-        )
+    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
+        super().__init__(f"the array is gone: {why}", hint="make it again")
 
 
 class _Harmless(Exception):
@@ -584,7 +581,7 @@ class _Watch:
     ) -> list[Outcome]:
         """The same on arrays that stay with the engines."""
         answers = {
-            rank: self.engines.submit(
+            rank: self.engines.submit_here(
                 rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
             )
             for rank in range(self.binary.manifest.ranks)

@@ -334,7 +334,9 @@ class ShardStep:
             world.exchange(comm, elements, operand.sends, operand.receives)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
-            part = elements[operand.box.slices].view(operand.dtype).reshape(operand.box.shape)
+            # An array of one element stays one with the dots in front.
+            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
             results = called(self.function, shards, peers, self.parameters)
@@ -346,8 +348,7 @@ class ShardStep:
             memory = _here.residents.memory(number, storage.nbytes)
             box = NOTHING
             if result.part.ndim == len(result.shape):
-                ends = zip(result.start, result.part.shape, strict=True)
-                box = Box(result.start, tuple(a + n for a, n in ends))
+                box = result.box
             if result.part.size:
                 elements = _elements(memory, storage)
                 part = np.ascontiguousarray(result.part).view(elements.dtype)

@@ -19,7 +19,13 @@ from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear, Window
 from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Listed
 from avial_lab.compiler.frontends.notation.source import did_you_mean
-from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
+from avial_lab.compiler.ir.dialects.avial import (
+    CAST,
+    SEGMENTS,
+    buffer_of,
+    operand_segments,
+    rebuilt,
+)
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.views import alternatives, is_memref, view_chain
 from avial_lab.core.errors import AvialError, BindError, CellSpan, VerifyError
@@ -122,13 +128,18 @@ def check_unwritten(function: ir.Operation, read_only: Set[ir.Value]) -> None:
     for block in function.regions[0].blocks if read_only else ():
         for touch in role_touches(block, functions):
             root = view_chain(touch.source)[-1]
-            if touch.writes and root in read_only:
+            # A handle of a buffer says of itself neither; what is done with it, tasks do.
+            if touch.writes and root in read_only and touch.op.name != CAST:
                 name = _name(root)
                 raise BindError(
                     f"the function writes %{name}, but the array '{name}' is read-only",
                     span=span_of(touch.op.location),
                     hint=f"pass a copy: {name}.copy()",
                 )
+
+
+_AROUND = ("avial.schedule", "avial.converge", "affine.for", "scf.for", "scf.while")
+"""What tasks stand in; loops of the program's control, in a converge."""
 
 
 def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
@@ -139,8 +150,10 @@ def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
             op = view.operation
             if op.name in WORK:
                 yield op
-            elif op.name in ("avial.schedule", "avial.converge"):
-                yield from within(op.regions[0].blocks[0])
+            elif op.name in _AROUND:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        yield from within(inner)
 
     yield from within(function.regions[0].blocks[0])
 

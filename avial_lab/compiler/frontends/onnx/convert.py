@@ -1,0 +1,424 @@
+"""An ONNX graph -> a function on tensors, as MLIR's text, and the arrays of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from avial_lab.compiler.frontends.onnx.contractions import CONTRACTIONS
+from avial_lab.compiler.frontends.onnx.elementwise import ELEMENTWISE
+from avial_lab.compiler.frontends.onnx.files import array_of, attributes_of, onnx_package
+from avial_lab.compiler.frontends.onnx.folding import folded
+from avial_lab.compiler.frontends.onnx.nodes import NeedsValue, Node, Rule
+from avial_lab.compiler.frontends.onnx.normalisation import NORMALISATION
+from avial_lab.compiler.frontends.onnx.reductions import REDUCTIONS
+from avial_lab.compiler.frontends.onnx.shapes import SHAPES
+from avial_lab.compiler.frontends.onnx.values import (
+    NotCovered,
+    Operand,
+    Proto,
+    Shape,
+    dtype_of,
+    element,
+)
+from avial_lab.compiler.frontends.onnx.windows import WINDOWS
+from avial_lab.compiler.frontends.onnx.writer import Writer
+from avial_lab.core.errors import AvialError, BindError, ParseError
+from avial_lab.core.words import brief, count, listed, shortened
+
+NEWEST = 28
+"""The last opset whose operators were looked at."""
+
+STANDARD: Mapping[str, Rule] = {
+    **CONTRACTIONS, **ELEMENTWISE, **NORMALISATION, **REDUCTIONS, **SHAPES, **WINDOWS,
+}  # fmt: skip
+
+_MOST_TOLD = 12
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or a result: what ONNX calls it and what the text does, its shape and element."""
+
+    called: str
+    name: str
+    shape: Shape
+    element: str
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.called}: {'x'.join([*map(str, self.shape), self.element])}")
+
+
+@dataclass(frozen=True)
+class OnnxFunction:
+    """`text` in MLIR; `weights` are its arguments behind `inputs`, by their names in the text, and
+    lie where the file has them. `results`: by ONNX's names, in the function's order.
+    """
+
+    text: str
+    weights: Mapping[str, np.ndarray]
+    inputs: tuple[Port, ...]
+    parameters: tuple[Port, ...]
+    results: tuple[Port, ...]
+
+    def __repr__(self) -> str:
+        return brief(
+            self,
+            f"{listed([p.called for p in self.inputs])} -> "
+            f"{listed([p.called for p in self.results])}, {count(len(self.weights), 'weight')}",
+        )
+
+
+def convert(
+    model: Proto,
+    *,
+    folder: Path | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    values: Mapping[str, np.ndarray] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
+    function: str = "main",
+) -> OnnxFunction:
+    """The model's graph. `dimensions`: numbers for those that have names; `shapes`: of inputs,
+    whose dimensions need none then; `values`: of inputs that become constants.
+
+    Raises ParseError with every node that is not covered.
+    """
+    onnx = onnx_package()
+    if len(model.functions):
+        try:
+            import onnx.inliner
+
+            model = onnx.inliner.inline_local_functions(model)
+        except Exception as error:  # whatever a hostile file makes it raise
+            raise ParseError(
+                f"the model's functions cannot be inlined: {shortened(str(error), 200)}"
+            ) from None
+    return _Conversion(
+        model, folder, dict(dimensions or {}), dict(values or {}), dict(shapes or {})
+    ).run(function)
+
+
+@dataclass
+class _Conversion:
+    model: Proto
+    folder: Path | None
+    dimensions: dict[str, int]
+    values: dict[str, np.ndarray]
+    shapes: dict[str, Shape]
+    writer: Writer = field(default_factory=Writer)
+    known: dict[str, Operand | None] = field(default_factory=dict)
+    """By ONNX's names; None for what a node would have made that is not covered."""
+    problems: list[tuple[Proto, AvialError]] = field(default_factory=list)
+
+    def run(self, function: str) -> OnnxFunction:
+        graph = self.model.graph
+        versions = self._versions()
+        nodes = _in_order(graph)
+        self._refuse_unknown(nodes)
+        weights = {tensor.name: tensor for tensor in graph.initializer}
+        if len(graph.sparse_initializer):
+            raise ParseError("sparse initialisers are not covered")
+        inputs = [self._input(each) for each in graph.input if each.name not in weights]
+        self._check_given({p.called for p in inputs if p is not None})
+        read = _names_read(graph, nodes)
+        for tensor in graph.initializer:
+            if tensor.name in read:
+                self.known[tensor.name] = self._weight(tensor)
+        for proto in nodes:
+            self._node(proto, versions)
+        if self.problems:
+            raise self._refusal()
+        results = [self._result(each.name) for each in graph.output]
+        return self._function(function, [p for p in inputs if p is not None], results)
+
+    # The graph's ends -----------------------------------------------------------------------------
+
+    def _versions(self) -> dict[str, int]:
+        found = {each.domain or "": int(each.version) for each in self.model.opset_import}
+        found = {("" if domain == "ai.onnx" else domain): v for domain, v in found.items()}
+        version = found.setdefault("", NEWEST)
+        if not 1 <= version <= NEWEST:
+            raise ParseError(
+                f"the model is of opset {version}; operators are covered up to {NEWEST}",
+                hint="onnx.version_converter makes older ones",
+            )
+        return found
+
+    def _input(self, info: Proto) -> Port | None:
+        """A graph's input as an argument; None for one that is given as a constant."""
+        called = info.name
+        kind = info.type.tensor_type
+        if not info.type.HasField("tensor_type"):
+            raise ParseError(f"input '{shortened(called, 60)}' is no tensor")
+        dtype = dtype_of(kind.elem_type)
+        if called in self.values:
+            value = np.asarray(self.values[called])
+            if value.dtype != dtype:
+                raise BindError(
+                    f"input '{called}' has elements of {dtype}, and is given {value.dtype}"
+                )
+            self._shape(info, value.shape)
+            self.known[called] = Operand(value.shape, dtype, known=value, called=called)
+            return None
+        shape = self._shape(info, self.shapes.get(called))
+        element(dtype)
+        name = self.writer.argument(called)
+        self.known[called] = Operand(shape, dtype, name, called=called)
+        return Port(called, name[1:], shape, element(dtype))
+
+    def _shape(self, info: Proto, given: Shape | None) -> Shape:
+        """Its dimensions, those with names as they are bound; `given` binds them."""
+        called, kind = shortened(info.name, 60), info.type.tensor_type
+        if not kind.HasField("shape"):
+            if given is None:
+                raise BindError(
+                    f"input '{called}' may have any shape",
+                    hint=f"give its array: --in {called}=20x30xf32, or shapes={{'{called}': …}}",
+                )
+            return given
+        if given is not None and len(given) != len(kind.shape.dim):
+            raise BindError(
+                f"input '{called}' has {count(len(kind.shape.dim), 'dimension')}, and is given "
+                f"{len(given)}"
+            )
+        found: list[int] = []
+        for k, dim in enumerate(kind.shape.dim):
+            said = int(dim.dim_value) if dim.HasField("dim_value") else None
+            name = dim.dim_param
+            bound = said if said is not None else self.dimensions.get(name) if name else None
+            if given is not None:
+                if bound is not None and bound != given[k]:
+                    what = f"'{name}' = {bound}" if said is None else str(bound)
+                    raise BindError(
+                        f"dimension {k} of input '{called}' is {what}, and it is given {given[k]}"
+                    )
+                bound = given[k]
+                if name:
+                    self.dimensions.setdefault(name, bound)
+            if bound is None:
+                raise BindError(
+                    f"dimension {k} of input '{called}' is open"
+                    + (f": '{shortened(name, 60)}'" if name else ""),
+                    hint=f"bind it: -D {name}=32" if name
+                    else f"give the array: --in {called}=FILE.npy, or its shape",
+                )  # fmt: skip
+            if not 0 <= bound < 1 << 40:
+                raise BindError(f"dimension {k} of input '{called}' is {bound}")
+            found.append(bound)
+        return tuple(found)
+
+    def _check_given(self, inputs: set[str]) -> None:
+        known = inputs | set(self.known)
+        named = {d.dim_param for each in self.model.graph.input for d in _dims(each)}
+        for name in self.dimensions:
+            if name not in named:
+                raise BindError(
+                    f"the model has no dimension '{shortened(name, 60)}'",
+                    hint=f"its dimensions are: {listed(sorted(filter(None, named))) or 'none'}",
+                )
+        for name in (*self.values, *self.shapes):
+            if name not in known:
+                raise BindError(
+                    f"the model has no input '{shortened(name, 60)}'",
+                    hint=f"its inputs are: {listed(sorted(known)) or 'none'}",
+                )
+
+    def _weight(self, tensor: Proto) -> Operand:
+        """Integers, and single numbers, are constants; other initialisers are arguments."""
+        value = array_of(tensor, self.folder)
+        operand = Operand(value.shape, value.dtype, known=value, called=tensor.name)
+        if value.ndim == 0 or (value.dtype.kind in "iub" and value.size <= 1024):
+            return operand
+        return self.writer.weight(operand)
+
+    def _result(self, called: str) -> tuple[str, Operand]:
+        operand = self.known.get(called)
+        if operand is None:
+            raise ParseError(f"result '{shortened(called, 60)}' is made by no node")
+        return called, self.writer.tensor(operand)
+
+    # Nodes ----------------------------------------------------------------------------------------
+
+    def _node(self, proto: Proto, versions: Mapping[str, int]) -> None:
+        missing = [name for name in proto.input if name and self.known.get(name) is None]
+        outputs = [name for name in proto.output if name]
+        if missing:
+            self.known.update(dict.fromkeys(outputs))
+            return
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        try:
+            node = Node(
+                proto.op_type,
+                proto.name,
+                domain,
+                versions.get(domain, 1),
+                tuple(self.known[name] if name else None for name in proto.input),
+                tuple(proto.output),
+                attributes_of(proto, self.folder),
+            )
+            results = folded(node, proto) or self._by_rule(node)
+        except AvialError as error:
+            self.problems.append((proto, error))
+            self.known.update(dict.fromkeys(outputs))
+            return
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # A rule relies on what ONNX says of its operator; a file may say something else.
+            told = f"inputs or attributes that do not fit it: {shortened(str(error), 120)}"
+            self.problems.append((proto, NotCovered(told)))
+            self.known.update(dict.fromkeys(outputs))
+            return
+        for name, operand in zip(proto.output, results, strict=False):
+            if name:
+                self.known[name] = operand
+
+    def _by_rule(self, node: Node) -> Sequence[Operand | None]:
+        self.writer.lines.append(f"// {_comment(node)}")
+        made = rules_of(node.domain)[node.kind](node, self.writer)
+        results = [made] if isinstance(made, Operand) else list(made)
+        for k, name in enumerate(node.outputs):
+            if name and (k >= len(results) or results[k] is None):
+                raise NotCovered(f"its result {k} is not covered")
+        if self.writer.lines[-1].startswith("//"):
+            self.writer.lines.pop()
+        return results
+
+    def _refuse_unknown(self, nodes: Sequence[Proto]) -> None:
+        for proto in nodes:
+            domain = "" if proto.domain == "ai.onnx" else proto.domain
+            if proto.op_type not in rules_of(domain):
+                told = f"{domain}.{proto.op_type}" if domain else proto.op_type
+                self.problems.append(
+                    (proto, NotCovered(f"operator {shortened(told, 60)} is not covered"))
+                )
+        if self.problems:
+            raise self._refusal()
+
+    def _refusal(self) -> AvialError:
+        """All that is wrong at once; what is wrong alike once, with how often."""
+        by_message: dict[str, list[Proto]] = {}
+        hints: dict[str, str] = {}
+        for proto, error in self.problems:
+            by_message.setdefault(error.message, []).append(proto)
+            if error.hint:
+                hints[error.message] = error.hint
+        lines = [
+            f"{_called(protos[0])}: {message}"
+            + (f" ({len(protos)} nodes)" if len(protos) > 1 else "")
+            for message, protos in by_message.items()
+        ]
+        hint = next(iter(hints.values()), None)
+        only_values = all(isinstance(error, NeedsValue) for _, error in self.problems)
+        kind = NeedsValue if only_values else NotCovered
+        if len(lines) == 1:
+            return kind(lines[0], hint=hint)
+        more = len(lines) - _MOST_TOLD
+        told = [*lines[:_MOST_TOLD], *([f"… and {more} more"] if more > 0 else [])]
+        head = f"{count(len(self.problems), 'node')} cannot be imported:"
+        return kind("\n  ".join([head, *told]), hint=hint)
+
+    # The text -------------------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, inputs: Sequence[Port], results: Sequence[tuple[str, Operand]]
+    ) -> OnnxFunction:
+        weights = list(self.writer.weights.values())
+        parameters = tuple(Port(w.called, w.name[1:], w.shape, w.element) for w in weights)
+        heads = [f"%{p.name}: {_type(p)}" for p in (*inputs, *parameters)]
+        types = ", ".join(operand.type for _, operand in results)
+        names = ", ".join(operand.name for _, operand in results)
+        body = "\n  ".join(self.writer.lines)
+        text = (
+            f"func.func @{name}({', '.join(heads)}) -> ({types}) {{\n  {body}\n"
+            f"  return {names} : {types}\n}}\n"
+        )
+        return OnnxFunction(
+            text,
+            {w.name[1:]: w.known for w in weights if w.known is not None},
+            tuple(inputs),
+            parameters,
+            tuple(
+                Port(called, f"result{k}", operand.shape, operand.element)
+                for k, (called, operand) in enumerate(results)
+            ),
+        )
+
+
+def rules_of(domain: str) -> Mapping[str, Rule]:
+    """The operators of a domain that are covered."""
+    return STANDARD if domain == "" else {}
+
+
+def _dims(info: Proto) -> Sequence[Proto]:
+    return info.type.tensor_type.shape.dim
+
+
+def _type(port: Port) -> str:
+    return f"tensor<{'x'.join([*map(str, port.shape), port.element])}>"
+
+
+def _called(proto: Proto) -> str:
+    """A node as its user may know it."""
+    name = proto.name or next((f"of '{o}'" for o in proto.output if o), "without a name")
+    told = f"'{name}'" if proto.name else name
+    return f"node {shortened(told, 60)} ({shortened(proto.op_type, 40)})"
+
+
+def _comment(node: Node) -> str:
+    """What the node is called, where a line of the text may hold it."""
+    called = "".join(c if c.isascii() and (c.isalnum() or c in "/-:") else "_" for c in node.name)
+    return shortened(f"{node.kind} {called}".strip(), 80)
+
+
+def _names_read(graph: Proto, nodes: Sequence[Proto]) -> set[str]:
+    return {name for node in nodes for name in node.input} | {o.name for o in graph.output}
+
+
+def _in_order(graph: Proto) -> list[Proto]:
+    """The nodes so that each comes behind those that it reads; ParseError for a cycle, a name that
+    nobody makes, and one that two make.
+    """
+    makers: dict[str, int] = {}
+    nodes = list(graph.node)
+    given = {each.name for each in (*graph.input, *graph.initializer)}
+    for k, node in enumerate(nodes):
+        for name in node.output:
+            if name and (name in makers or name in given):
+                raise ParseError(f"{_called(node)} makes '{shortened(name, 60)}' a second time")
+            if name:
+                makers[name] = k
+    for node in nodes:
+        for name in node.input:
+            if name and name not in makers and name not in given:
+                raise ParseError(
+                    f"{_called(node)} reads '{shortened(name, 60)}', which nobody makes"
+                )
+    return [nodes[k] for k in _sorted(nodes, makers)]
+
+
+def _sorted(nodes: Sequence[Proto], makers: Mapping[str, int]) -> Iterator[int]:
+    """Kahn's order, that of the file where it can be."""
+    from heapq import heapify, heappop, heappush
+
+    readers: dict[int, list[int]] = {}
+    waits = [0] * len(nodes)
+    for k, node in enumerate(nodes):
+        for maker in {makers[name] for name in node.input if name in makers}:
+            readers.setdefault(maker, []).append(k)
+            waits[k] += 1
+    ready = [k for k, n in enumerate(waits) if n == 0]
+    heapify(ready)
+    left = len(nodes)
+    while ready:
+        k = heappop(ready)
+        left -= 1
+        yield k
+        for reader in readers.get(k, ()):
+            waits[reader] -= 1
+            if waits[reader] == 0:
+                heappush(ready, reader)
+    if left:
+        stuck = next(node for node, n in zip(nodes, waits, strict=True) if n)
+        raise ParseError(f"{_called(stuck)} waits for itself: the graph has a cycle")

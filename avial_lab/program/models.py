@@ -1,0 +1,129 @@
+"""Models that other programs wrote: an ONNX file -> a function on tensors, compiled as any.
+
+model = avial_lab.load_onnx("mlp.onnx", dimensions={"batch": 32})
+program = model.compile(arrays={"x": x}, ranks=2, parallel="data 2")
+program.run(check=True)
+model.outputs(program)["y"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from avial_lab.compiler.frontends.onnx import SUFFIX, NeedsValue, OnnxFunction, Port, read_onnx
+from avial_lab.compiler.options import Keywords, takes_options
+from avial_lab.core.errors import BindError
+from avial_lab.core.table import Table
+from avial_lab.core.words import brief, count, format_bytes, listed
+from avial_lab.program import compilation
+from avial_lab.program.inputs import random_arguments
+from avial_lab.program.program import Program
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["SUFFIX", "Model", "NeedsValue", "load_onnx"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A function on tensors and its weights. `text`: MLIR that `compile` and everything else takes;
+    its arguments are `inputs`, then `weights`.
+    """
+
+    name: str
+    function: OnnxFunction = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        return self.function.text
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return self.function.inputs
+
+    @property
+    def results(self) -> tuple[Port, ...]:
+        return self.function.results
+
+    @property
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """By their names in the text; views of the file, which nobody writes."""
+        return self.function.weights
+
+    def named(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays by the text's names, given by these or by the model's own."""
+        ports = (*self.function.inputs, *self.function.parameters)
+        names = {port.name: port.name for port in ports} | {p.called: p.name for p in ports}
+        for name in arrays:
+            if name not in names:
+                raise BindError(
+                    f"the model has no input '{name}'",
+                    hint=f"its inputs are: {listed([p.called for p in self.inputs])}",
+                )
+        return {names[name]: array for name, array in arrays.items()}
+
+    @takes_options
+    def compile(
+        self,
+        arrays: Mapping[str, np.ndarray] | None = None,
+        *,
+        seed: int = 0,
+        **options: Unpack[Keywords],
+    ) -> Program:
+        """The program; inputs (and weights) that are not given are random, resp. the file's."""
+        given = {**self.weights, **self.named(arrays or {})}
+        made_up = random_arguments(self.text, arrays=given, scalars={}, cell=self.name, seed=seed)
+        return compilation.compile(
+            self.text, arrays=made_up.arrays, cell=self.name, name=self.name, **options
+        )
+
+    def outputs(self, program: Program) -> dict[str, np.ndarray]:
+        """What a program of this model computed, by the model's names."""
+        return {port.called: program.arrays[port.name] for port in self.results}
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}: {self._summary}")
+
+    @property
+    def _summary(self) -> str:
+        held = sum(w.nbytes for w in self.weights.values())
+        return f"{count(len(self.weights), 'weight')} of {format_bytes(held)}"
+
+    def __str__(self) -> str:
+        rows = [("input", p.called, _type(p), p.name) for p in self.inputs]
+        rows += [("weight", p.called, _type(p), p.name) for p in self.function.parameters]
+        rows += [("result", p.called, _type(p), p.name) for p in self.results]
+        columns = ("", "in the model", "type", "in the text")
+        return Table(f"{self.name}: {self._summary}", columns, tuple(rows)).to_text()
+
+
+def _type(port: Port) -> str:
+    return "x".join([*map(str, port.shape), port.element])
+
+
+def load_onnx(
+    path: str | Path,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    values: Mapping[str, np.ndarray] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Model:
+    """The model in an ONNX file, of opsets 7 to 28.
+
+    `dimensions` gives numbers to those that the file leaves open by name (`{"batch": 32}`),
+    `shapes` those of whole inputs, `values` inputs that are known before a run (shapes, axes): they
+    become constants. Weights stay where they are: in the file that was read, or in external data
+    beside it, which are mapped.
+
+    Raises ParseError for what is no model, and for nodes that are not covered, all of them at once;
+    BindError for dimensions that are open, and where the package onnx is missing.
+    """
+    path = Path(path)
+    function = read_onnx(path, dimensions=dimensions, values=values, shapes=shapes)
+    return Model(path.stem, function)

@@ -1,0 +1,62 @@
+"""Models in ONNX from a file to ranks: loaded, compiled, divided, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.cli.main import main
+from avial_lab.core.errors import BindError
+from tests.compiler.frontends.onnx.models import mlp, onnx
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "mlp.onnx"
+    onnx.save(mlp(), found)
+    return found
+
+
+@pytest.mark.mpi
+def test_a_model_on_three_ranks(path: Path) -> None:
+    model = avial_lab.load_onnx(path, dimensions={"batch": 7})
+    x = np.random.default_rng(1).uniform(-1, 1, (7, 6)).astype(np.float32)
+    program = model.compile({"input": x}, ranks=3, parallel="data 3")
+    program.run(check=True, oversubscribe=True)
+    assert program.check_report is not None
+    assert "equal to the sequential reference" in program.check_report
+    want = onnx.reference.ReferenceEvaluator(str(path)).run(None, {"input": x})[0]
+    np.testing.assert_allclose(model.outputs(program)["probs"], want, rtol=1e-5)
+
+
+def test_what_a_model_says_of_itself(path: Path) -> None:
+    model = avial_lab.load_onnx(path, dimensions={"batch": 7})
+    assert repr(model) == "<Model mlp: 4 weights of 368 B>"
+    assert "input   input         7x6xf32  input" in str(model)
+    assert not model.weights["fc1_weight"].flags.writeable
+    with pytest.raises(BindError, match="the model has no input 'y'"):
+        model.named({"y": np.zeros(3)})
+
+
+def test_import_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", str(path), "-D", "batch=3"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("func.func @main(%input: tensor<3x6xf32>, %fc1_weight")
+    assert "fc1.weight" in told.err
+    assert main(["import", str(path)]) == 1
+    assert "bind it: -D batch=32" in capsys.readouterr().err
+    assert main(["import", str(path.with_suffix(".txt"))]) == 1
+    assert "is no model" in capsys.readouterr().err
+
+
+@pytest.mark.mpi
+def test_a_run_on_the_command_line(path: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "y.npy"
+    arguments = ["run", str(path), "-n", "2", "-D", "batch=5", "--parallel", "data 2", "--check"]
+    assert main([*arguments, "--out", f"result0={out}", "--oversubscribe"]) == 0
+    assert "equal to the sequential reference" in capsys.readouterr().out
+    np.testing.assert_allclose(np.load(out).sum(1), 1, rtol=1e-6)
