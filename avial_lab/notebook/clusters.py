@@ -73,7 +73,10 @@ class StartOptions:
             return start_or_reference(**how)
         if self.where is not None:
             how |= {"where": self.where, "lease_s": self.keep_s}
-        return Cluster.start(**how)
+        cluster = Cluster.start(**how)
+        if self.keep_s:
+            cluster.leave_at_exit()
+        return cluster
 
 
 def start_cluster(options: StartOptions) -> Cluster | OneProcess:

@@ -44,6 +44,18 @@ def test_a_local_run_inside_a_job_is_local(rig: Rig, environment: dict[str, str]
     assert "inside Slurm job" in error
 
 
+def test_a_run_inside_an_allocation_takes_its_nodes(rig: Rig, environment: dict[str, str]) -> None:
+    """`salloc -N2`, there `--slurm` without a number of nodes: no second job."""
+    run = (*LAB, "run", "kernels/jacobi-2d", "--slurm", "--ppn", "2", "--check")
+    process = rig.start("salloc", "-N2", "--ntasks-per-node=2", *run, environment=environment)
+    out, error = process.communicate(timeout=200)
+    assert process.returncode == 0, error
+    assert "4 CPUs on 2 nodes" in out or "4 CPUs on node" in out
+    assert "equal to the sequential reference" in out
+    wait_until(lambda: nothing_left(rig), "the ranks to be gone")
+    wait_until(lambda: not in_queue(rig, environment), "the allocation to be gone")
+
+
 def test_copies_by_srun_are_refused(rig: Rig, environment: dict[str, str]) -> None:
     process = rig.start(
         "srun", "-N3", "-n3", *LAB, "run", "kernels/gemm", "-n", "3", environment=environment

@@ -158,7 +158,7 @@ class Cluster:
         self._stopped = False
         self.topology = topology_of(engines.facts, gpus=gpus)
         self._facts = engines.facts
-        self._at_exit = _stop_at_exit(self)
+        self._at_exit = _at_exit(self, Cluster.stop)
 
     @classmethod
     def start(
@@ -270,6 +270,11 @@ class Cluster:
         self._stopped = True
         atexit.unregister(self._at_exit)
         self._engines.result().leave()
+
+    def leave_at_exit(self) -> None:
+        """When Python exits it is left, and not stopped."""
+        atexit.unregister(self._at_exit)
+        self._at_exit = _at_exit(self, Cluster.leave)
 
     @property
     def is_local(self) -> bool:
@@ -705,14 +710,14 @@ def _quiet(_: str) -> None:
     """Tells nobody."""
 
 
-def _stop_at_exit(cluster: Cluster) -> Callable[[], None]:
-    """Registers a stop at Python's exit that does not keep the cluster alive until then."""
+def _at_exit(cluster: Cluster, end: Callable[[Cluster], None]) -> Callable[[], None]:
+    """Registers what Python's exit does to it, and does not keep the cluster alive until then."""
     reference = weakref.ref(cluster)
 
-    def stop() -> None:
+    def at_exit() -> None:
         alive = reference()
         if alive is not None:
-            alive.stop()
+            end(alive)
 
-    atexit.register(stop)
-    return stop
+    atexit.register(at_exit)
+    return at_exit
