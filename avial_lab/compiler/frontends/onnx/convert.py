@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +112,8 @@ class _Conversion:
     writer: Writer = field(default_factory=Writer)
     known: dict[str, Operand | None] = field(default_factory=dict)
     """By ONNX's names; None for what a node would have made that is not covered."""
+    readers: Counter[str] = field(default_factory=Counter)
+    """How often a name is read."""
     problems: list[tuple[Proto, AvialError]] = field(default_factory=list)
 
     def run(self, function: str) -> OnnxFunction:
@@ -123,9 +126,10 @@ class _Conversion:
             raise ParseError("sparse initialisers are not covered")
         inputs = [self._input(each) for each in graph.input if each.name not in weights]
         self._check_given({p.called for p in inputs if p is not None})
-        read = _names_read(graph, nodes)
+        self.readers.update(name for node in nodes for name in node.input)
+        self.readers.update(each.name for each in graph.output)
         for tensor in graph.initializer:
-            if tensor.name in read:
+            if self.readers[tensor.name]:
                 self.known[tensor.name] = self._weight(tensor)
         for proto in nodes:
             self._node(proto, versions)
@@ -271,8 +275,14 @@ class _Conversion:
             self.known.update(dict.fromkeys(outputs))
             return
         for name, operand in zip(proto.output, results, strict=False):
+            if name and operand is not None and self.readers[name] > 1:
+                operand = self._kept(operand)
             if name:
                 self.known[name] = operand
+
+    def _kept(self, operand: Operand) -> Operand:
+        """What several nodes read is computed once."""
+        return operand if operand.deferred is None else self.writer.tensor(operand)
 
     def _by_rule(self, node: Node) -> Sequence[Operand | None]:
         self.writer.lines.append(f"// {_comment(node)}")
@@ -370,10 +380,6 @@ def _comment(node: Node) -> str:
     """What the node is called, where a line of the text may hold it."""
     called = "".join(c if c.isascii() and (c.isalnum() or c in "/-:") else "_" for c in node.name)
     return shortened(f"{node.kind} {called}".strip(), 80)
-
-
-def _names_read(graph: Proto, nodes: Sequence[Proto]) -> set[str]:
-    return {name for node in nodes for name in node.input} | {o.name for o in graph.output}
 
 
 def _in_order(graph: Proto) -> list[Proto]:
