@@ -4,8 +4,9 @@
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[L:.*]]: tensor<f64>, %[[W:.*]]: tensor<3xf64>, %[[G:.*]]: tensor<3xf64>) -> (tensor<f64>, tensor<3xf64>)
+// CHECK: %[[RATE:.*]] = arith.constant 5.000000e-01
 // CHECK: %[[NEW:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[G]] :
-// CHECK: arith.constant 5.000000e-01
+// CHECK: arith.mulf %{{.*}}, %[[RATE]]
 // CHECK: return %[[L]], %[[NEW]] : tensor<f64>, tensor<3xf64>
 // CHECK-NOT: func.call
 func.func @step(%loss: tensor<f64>, %w: tensor<3xf64>, %g: tensor<3xf64>) -> (tensor<f64>, tensor<3xf64>) {
