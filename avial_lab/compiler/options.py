@@ -121,6 +121,16 @@ def _on(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     raise ScheduleError(f"programs cannot run on '{shown}'", hint=f"there are: {', '.join(ON)}")
 
 
+DRIVERS = ("apart", "cuda")
+
+
+def _driver(given: Any) -> str:  # noqa: ANN401 - what a caller gives
+    if given in DRIVERS:
+        return given
+    shown, known = shortened(str(given), 60), ", ".join(DRIVERS)
+    raise ScheduleError(f"GPUs are not driven by '{shown}'", hint=f"there are: {known}")
+
+
 def _cpu(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     if given not in (NATIVE, *LEVELS):
         known = ", ".join((NATIVE, *LEVELS))
@@ -262,7 +272,8 @@ class CompileOptions:
     """How a program is compiled, whichever it is.
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
-    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs. `policy`
+    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs; `driver`
+    says what GPUs are, None: this machine's, or emulated ones where it has none. `policy`
     says how tasks are placed, None for the usual way; a program with loops has none. `division`
     says how replicates are divided; tasks are not. `parallel` says how a function on tensors is
     divided over the ranks (`planning/parallelism.py`). `dynamic`: the code is to do for arrays of
@@ -321,6 +332,17 @@ class CompileOptions:
             "none; one a rank, where --gpus says nothing else) or cpu",
             choices=ON,
             read=_on,
+            in_tuning=False,
+        ).metadata,
+    )
+    driver: str | None = field(
+        default=None,
+        metadata=Option(
+            ("--driver",),
+            help="what GPUs are: apart, emulated ones, or cuda, this machine's (NVIDIA); by "
+            "default this machine's where it has some",
+            choices=DRIVERS,
+            read=_driver,
             in_tuning=False,
         ).metadata,
     )
@@ -510,6 +532,7 @@ class Keywords(TypedDict, total=False):
     ranks: int | None
     gpus: int | None
     on: str | None
+    driver: str | None
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str
