@@ -149,7 +149,7 @@ def _division(given: Division | str) -> Division:
         return given
     if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         return Division.parse(given)
-    raise _refused("division", given, "a text: block, cyclic, cyclic(N) or grid")
+    raise _refused("division", given, "a text: block, cyclic, cyclic(N), grid or auto")
 
 
 def _parallel(given: str | Iterable[str]) -> str:
@@ -374,8 +374,9 @@ class CompileOptions:
         metadata=Option(
             ("--division",),
             metavar="HOW",
-            help="how loops are divided over the ranks: block, cyclic, cyclic(N) or grid",
-            words=("block", "cyclic", f"cyclic({CYCLIC})", "grid"),
+            help="how loops are divided over the ranks: block, cyclic, cyclic(N), grid, or auto: "
+            "the one of these that is predicted to be the fastest",
+            words=("block", "cyclic", f"cyclic({CYCLIC})", "grid", "auto"),
             read=_division,
             write=str,
             in_tuning=False,

@@ -143,6 +143,8 @@ class Cell:
 
 
 ARGUMENT = "result"
+_MADE = re.compile(r"(result|global)\d*_*")
+"""Names of arguments that the person does not know."""
 
 
 def translate(
@@ -197,6 +199,7 @@ class Translation:
 
     def __post_init__(self) -> None:
         self.e = Emitter(self.source.place)
+        self.e.taken = frozenset(f"%{name}" for name in self.arguments)
         self.a = Arithmetic(self.e, self.refused)
         self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
         self.frame = Frame(self.source, self.function)
@@ -251,6 +254,7 @@ class Translation:
         key = id(self.source.tree.body)
         if key not in self.bodies:
             self.bodies[key] = self.arrangement.arranged(self._body_of(self.source))
+        self.e.plain = False
         scheduled = Scheduled(self)
         lines = scheduled.function(self.bodies[key])
         given = [part.split(":")[0] for part in (*self.head, *self.results)]
@@ -870,7 +874,8 @@ class Translation:
         names = dict(self.frame.names)
         low, high, step = sequence.low, sequence.high, sequence.step
         word = node.target.id if isinstance(node.target, ast.Name) else "i"
-        word = word if word.isascii() and word.isidentifier() else "i"
+        if not (word.isascii() and word.isidentifier()) or _MADE.fullmatch(word):
+            word = "i"
         known = step.known
         affine_ends = self.e.is_affine(low) and self.e.is_affine(high)
         if known is not None and known > 0 and affine_ends:
