@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from avial_lab import ptensor as ptensor
     from avial_lab.compiler.frontends.python.calls import prange
+    from avial_lab.compiler.frontends.python.tasks import converge, replicate, task
     from avial_lab.core.errors import AvialError
     from avial_lab.lessons.exercise import check
     from avial_lab.machine.measure import measure_ceilings
@@ -54,13 +55,16 @@ _HOME = {
     "check": "lessons.exercise",
     "cluster": "program.session",
     "compile": "program.compilation",
+    "converge": "compiler.frontends.python.tasks",
     "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
     "load_onnx": "program.models",
     "measure_ceilings": "machine.measure",
     "plan": "planning.planned",
     "prange": "compiler.frontends.python.calls",
+    "replicate": "compiler.frontends.python.tasks",
     "start_or_reference": "program.reference_run",
+    "task": "compiler.frontends.python.tasks",
     "timed": "program.timing",
     "topology_called": "machine.topologies",
 }
@@ -81,13 +85,16 @@ __all__ = [
     "check",
     "cluster",
     "compile",
+    "converge",
     "load_graph",
     "load_ipython_extension",
     "load_onnx",
     "measure_ceilings",
     "plan",
     "prange",
+    "replicate",
     "start_or_reference",
+    "task",
     "timed",
     "topology_called",
 ]

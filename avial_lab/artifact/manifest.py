@@ -19,7 +19,7 @@ from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
-from avial_lab.machine.devices import CPU
+from avial_lab.machine.devices import CPU, CUDA
 from avial_lab.planning.schedule import (
     DeviceCopy,
     Piece,
@@ -92,6 +92,11 @@ class Manifest(ABC):
         what = f"arrays {arrays}" if arrays else "no arrays"
         return f"{count(self.ranks, 'rank')}, {what}"
 
+    @property
+    def driver(self) -> str:
+        """What drives its GPUs, of `DRIVERS`."""
+        return CUDA.name if CUDA.name in self.kinds.values() else "apart"
+
     def device_of(self, task: str, rank: int) -> str:
         return self.devices.get(task, CPU.device_name(rank))
 
@@ -146,7 +151,8 @@ class KnownMessages(Manifest):
     copies: tuple[DeviceCopy, ...] = ()
 
     @staticmethod
-    def of(schedule: Schedule) -> KnownMessages:
+    def of(schedule: Schedule, kernels: tuple[KernelRow, ...] = ()) -> KnownMessages:
+        """kernels: that its tasks launch on GPUs."""
         return KnownMessages(
             entry="main",
             ranks=len(schedule.programs),
@@ -161,6 +167,7 @@ class KnownMessages(Manifest):
             uses_mpi=len(schedule.programs) > 1,
             kinds=schedule.device_kinds,
             drivers=schedule.drivers,
+            kernels=kernels,
         )
 
     @property

@@ -78,6 +78,9 @@ sys.exit(main())
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """Those whose mpi4py is packed, 2 MB each."""
 
+TASKS = tuple(Path(__file__).with_name(f"{name}.avial") for name in ("tasks", "launches"))
+"""Programs of tasks for CPUs and GPUs, beside the kernels, which are loops."""
+
 _MIB = 1 << 20
 MOST_BYTES = 64 * _MIB
 
@@ -123,16 +126,19 @@ def wishes(
     *,
     on: Sequence[str] = ("gpu",),
 ) -> Iterator[Wish]:
-    """For each in f32 and f64, as far as it has them; all kernels where none is named. Without a
-    size it is the smallest, and the next one for one rank, which needs several blocks of threads.
+    """For each in f32 and f64, as far as it has them; all kernels, and on GPUs `TASKS`, where none
+    is named. Without a size it is the smallest, and the next one for one rank, which needs several
+    blocks of threads.
     """
     for kind in on:
-        every = _wishes(programs, ranks, size if kind == "gpu" else size or "MINI")
+        tasks = map(str, TASKS) if kind == "gpu" else ()
+        named = programs or (*tasks, *kernel_names())
+        every = _wishes(named, ranks, size if kind == "gpu" else size or "MINI")
         yield from (replace(wish, on=kind) for wish in every)
 
 
 def _wishes(programs: Sequence[str], ranks: Sequence[int], size: str | None) -> Iterator[Wish]:
-    for program in programs or kernel_names():
+    for program in programs:
         if not is_kernel(program):
             yield from (Wish(program, "", count) for count in ranks)
             continue
@@ -244,7 +250,7 @@ def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Ca
     packing.add_arrays(wish.name, "in", arrays)
     packing.add_arrays(wish.name, "out", answers.arrays)
     plan, manifest = program.plan, program.binary.manifest
-    copies = plan.copies if plan is not None else ()
+    copies = plan.copies if plan is not None else program.schedule.copied
     return Case(
         name=wish.name,
         program=wish.program,

@@ -210,7 +210,10 @@ def argument_parser() -> argparse.ArgumentParser:
         "bundle", help="pack programs for machines where nothing is installed"
     )
     bundle.add_argument(
-        "programs", nargs="*", metavar="PROG", help="kernels or files; by default all kernels"
+        "programs",
+        nargs="*",
+        metavar="PROG",
+        help="kernels or files; by default all kernels, and some tasks",
     )
     bundle.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     bundle.add_argument(

@@ -588,6 +588,12 @@ LOOPS = Pipeline(
             when="not with no_bounds",
         ),
         Row(
+            "outline-launches",
+            what="Makes kernels of the launches of GPU tasks.",
+            why="Before form-kernels, which does the same with the loops of other tasks.",
+            at="avial_lab.compiler.passes.gpu.outline_launches:OutlineLaunches",
+        ),
+        Row(
             "form-kernels",
             what="Maps parallel loops that a device runs to blocks and threads of kernels.",
             why="After no-alias, whose mark it reads; before the passes that make loops fast for a "
@@ -999,6 +1005,20 @@ HOST = Pipeline(
 
 _FUNCTION = "func.func"
 
+HOST_ALONE = Pipeline(
+    "llvm",
+    "the CPU's part of the program",
+    (
+        Row(
+            "drop-device-kernels",
+            what="Erases kernels that only devices run.",
+            why="First, once stage gpu is made of them: they are in the gpu dialect.",
+            at="avial_lab.compiler.passes.llvm.drop_device_kernels:DropDeviceKernels",
+            when="tasks launch kernels",
+        ),
+    ),
+)
+
 TO_LLVM_DIALECT = Pipeline(
     "llvm",
     "into the LLVM dialect; function by function and several at once where possible",
@@ -1154,75 +1174,6 @@ LLVM_FACTS = Pipeline(
 )
 
 # -- gpu -------------------------------------------------------------------------------------------
-
-SELECT = Pipeline(
-    "gpu",
-    "the part of the program that runs on GPUs",
-    (
-        Row(
-            "select-gpu-tasks",
-            what="Erases every function that no GPU task needs.",
-            why="First, on the output of stage mpi; the host part is lowered separately.",
-            at="avial_lab.compiler.passes.gpu.select_gpu_tasks:SelectGpuTasks",
-        ),
-        Row(
-            "switches-to-ifs",
-            what="Lowers switches on an index to comparisons of 64 bits.",
-            why="Before convert-scf-to-cf, which compares 32 of them, on a GPU too.",
-            at="avial_lab.compiler.passes.host.switches_to_ifs:SwitchesToIfs",
-        ),
-        Row(
-            "exact-affine",
-            what="Lowers affine expressions of values from memory to arith, exact for all values.",
-            why="Last here; before lower-affine, which negates the least value (llvm PR 215696).",
-            at="avial_lab.compiler.passes.arithmetic.exact_affine:ExactAffine",
-        ),
-    ),
-)
-
-OUTLINE = Pipeline(
-    "gpu",
-    "kernels, in a separate process of mlir-opt",
-    (
-        Row(
-            "convert-linalg-to-parallel-loops",
-            what="Lowers linear algebra to parallel loops.",
-            why="Before gpu-map-parallel-loops, which maps those.",
-        ),
-        Row(
-            "lower-affine",
-            what="Lowers affine loops and accesses to scf, memref and arith.",
-            why="Before gpu-map-parallel-loops, which handles scf.parallel.",
-        ),
-        Row(
-            "gpu-map-parallel-loops",
-            what="Maps parallel loops to blocks and threads.",
-            why="Before convert-parallel-loops-to-gpu, which reads the mapping.",
-            on=_FUNCTION,
-        ),
-        Row(
-            "convert-parallel-loops-to-gpu",
-            what="Lowers mapped loops to launches.",
-            why="Before gpu-kernel-outlining, which outlines launches.",
-        ),
-        Row(
-            "gpu-launch-sink-index-computations",
-            what="Moves index computations into kernels.",
-            why="Before gpu-kernel-outlining: kernels get fewer arguments.",
-        ),
-        Row(
-            "gpu-kernel-outlining",
-            what="Outlines launches into kernels in separate modules.",
-            why="Once the bodies of launches are complete.",
-        ),
-        Row(
-            "nvvm-attach-target",
-            what="Sets the chip that a kernel's module is compiled for.",
-            why="Once such modules exist.",
-            when="once for each architecture that tasks name",
-        ),
-    ),
-)
 
 _KERNELS = "gpu.module"
 
@@ -1437,7 +1388,7 @@ DEFINITIONS = Pipeline(
 CATALOGUE: tuple[Pipeline, ...] = (
     ARRAYS, GRADIENT, PARALLEL, PLACED, EXACT, ARITHMETIC, PLAIN, NORMALISE, WHOLE, WRITTEN,
     PLACE_TASKS, PLACE_PHASES, GROUP_PHASES, TASKS_TO_MPI, PHASES_TO_MPI, LOOPS, HOST,
-    TO_LLVM_DIALECT, LLVM_FACTS, SELECT, OUTLINE, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL,
+    HOST_ALONE, TO_LLVM_DIALECT, LLVM_FACTS, KERNELS, LAUNCHED, EXACT_MATH, SEQUENTIAL,
     DEFINITIONS,
 )  # fmt: skip
 """Every pipeline, in the order of the stages."""

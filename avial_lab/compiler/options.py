@@ -122,6 +122,16 @@ def _on(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     raise ScheduleError(f"programs cannot run on '{shown}'", hint=f"there are: {', '.join(ON)}")
 
 
+DRIVERS = ("apart", "cuda")
+
+
+def _driver(given: Any) -> str:  # noqa: ANN401 - what a caller gives
+    if given in DRIVERS:
+        return given
+    shown, known = shortened(str(given), 60), ", ".join(DRIVERS)
+    raise ScheduleError(f"GPUs are not driven by '{shown}'", hint=f"there are: {known}")
+
+
 def _cpu(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     if given not in (NATIVE, *LEVELS):
         known = ", ".join((NATIVE, *LEVELS))
@@ -140,7 +150,7 @@ def _division(given: Division | str) -> Division:
         return given
     if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         return Division.parse(given)
-    raise _refused("division", given, "a text: block, cyclic, cyclic(N) or grid")
+    raise _refused("division", given, "a text: block, cyclic, cyclic(N), grid or auto")
 
 
 def _parallel(given: str | Iterable[str]) -> str:
@@ -269,7 +279,8 @@ class CompileOptions:
     """How a program is compiled, whichever it is.
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
-    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs. `policy`
+    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs; `driver`
+    says what GPUs are, None: this machine's, or emulated ones where it has none. `policy`
     says how tasks are placed, None for the usual way; a program with loops has none. `division`
     says how replicates are divided; tasks are not. `parallel` says how a function on tensors is
     divided over the ranks (`planning/parallelism.py`). `dynamic`: the code is to do for arrays of
@@ -331,6 +342,17 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    driver: str | None = field(
+        default=None,
+        metadata=Option(
+            ("--driver",),
+            help="what GPUs are: apart, emulated ones, or cuda, this machine's (NVIDIA); by "
+            "default this machine's where it has some",
+            choices=DRIVERS,
+            read=_driver,
+            in_tuning=False,
+        ).metadata,
+    )
     policy: Policy | None = field(
         default=None,
         metadata=Option(
@@ -359,8 +381,9 @@ class CompileOptions:
         metadata=Option(
             ("--division",),
             metavar="HOW",
-            help="how loops are divided over the ranks: block, cyclic, cyclic(N) or grid",
-            words=("block", "cyclic", f"cyclic({CYCLIC})", "grid"),
+            help="how loops are divided over the ranks: block, cyclic, cyclic(N), grid, or auto: "
+            "the one of these that is predicted to be the fastest",
+            words=("block", "cyclic", f"cyclic({CYCLIC})", "grid", "auto"),
             read=_division,
             write=str,
             in_tuning=False,
@@ -529,6 +552,7 @@ class Keywords(TypedDict, total=False):
     ranks: int | None
     gpus: int | None
     on: str | None
+    driver: str | None
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str

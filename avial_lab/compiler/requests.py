@@ -91,13 +91,15 @@ class Build:
     """Ask: lower the program for these devices and build its binary. Answer: `Built`.
 
     With a topology `ranks` and `gpus` of the options are not looked at. With `whole`, a plain
-    function is one task, for that reason.
+    function is one task, for that reason. chips: of the GPUs of this machine that programs are to
+    run on; where there are none GPUs are emulated.
     """
 
     source: Source
     topology: Topology | None = None
     options: CompileOptions = field(default_factory=CompileOptions)
     whole: str = ""
+    chips: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         options = self.options

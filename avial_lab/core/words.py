@@ -86,11 +86,16 @@ def format_seconds(seconds: float) -> str:
     """
     >>> format_seconds(0), format_seconds(2.5e-6), format_seconds(0.0123), format_seconds(75)
     ('0 s', '2.5 µs', '12.3 ms', '75 s')
+    >>> format_seconds(0.99999), format_seconds(-9.9999e-7), format_seconds(7200)
+    ('1 s', '-1 µs', '7,200 s')
     """
+    rounded = float(f"{seconds:.3g}")  # (what rounds up to the next unit is given in it)
+    if abs(rounded) >= 1000:
+        return f"{rounded:,.0f} s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns" if seconds else "0 s"
+        if abs(rounded) >= scale:
+            return f"{rounded / scale:.3g} {unit}"
+    return f"{rounded / 1e-9:.3g} ns" if rounded else "0 s"
 
 
 def sentence(words: str) -> str:

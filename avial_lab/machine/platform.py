@@ -83,6 +83,24 @@ class Node:
         """The node without its name: those that are equal are as fast."""
         return replace(self, name="")
 
+    def changed(self, speed: float, memory: float) -> Node:
+        """What it would be if it computed, and went through memory, so many times as fast."""
+        return replace(
+            self,
+            core_flops_per_s=self.core_flops_per_s * speed,
+            core_bytes_per_s=self.core_bytes_per_s * memory,
+            memory_bytes_per_s=self.memory_bytes_per_s * memory,
+            caches=tuple((room, rate * memory) for room, rate in self.caches),
+            accelerators=tuple(
+                replace(
+                    each,
+                    flops_per_s=each.flops_per_s * speed,
+                    memory_bytes_per_s=each.memory_bytes_per_s * memory,
+                )
+                for each in self.accelerators
+            ),
+        )
+
     def in_memory(self, nbytes: float, cores: int) -> bool:
         """Whether so much is more than the caches of so many cores hold."""
         return all(nbytes > room * cores for room, _ in self.caches)

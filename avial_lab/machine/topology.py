@@ -19,6 +19,7 @@ from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, names_range
 from avial_lab.machine.devices import (
     CPU,
+    CUDA,
     GPU_FAMILY,
     KINDS,
     DeviceKind,
@@ -157,6 +158,18 @@ class Topology:
         label = f"{platform.label} with other links"
         return replace(self, platform=replace(platform, links=links, label=label))
 
+    def with_nodes(self, *, speed: float = 1.0, memory: float = 1.0) -> Topology:
+        """What if its cores and GPUs computed so many times as fast, and their memories and caches
+        were so many times as fast?
+
+        Raises OptionError for factors that are not positive.
+        """
+        if not (speed > 0 and memory > 0):
+            raise OptionError("speed and memory take factors of more than 0")
+        nodes = tuple(node.changed(speed, memory) for node in self.speeds.nodes)
+        label = f"{self.speeds.label} with other nodes"
+        return replace(self, platform=replace(self.speeds, nodes=nodes, label=label))
+
     @cached_property
     def rank_hardware(self) -> tuple[np.ndarray, tuple[tuple[Node, int], ...]]:
         """For each rank the number of its hardware, and those: a node, and a rank's cores there."""
@@ -273,10 +286,28 @@ def drivers(ranks: int, gpus: int) -> tuple[int, ...]:
     return tuple(k * ranks // gpus for k in range(gpus))
 
 
-def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
-    """A GPU for each of these ranks, given with their nodes: in this version an emulated one, also
-    where the machine has a GPU.
+def with_real_gpus(topology: Topology, chips: Sequence[str]) -> Topology:
+    """The GPUs of this machine among its devices are no longer emulated ones but those of these
+    architectures; several are the same GPU where there are not as many.
+
+    >>> with_real_gpus(Topology.local(1, gpus=2), ["sm_90"]).kinds
+    '1 CPU, 2 GPUs'
     """
+    if not chips:
+        return topology
+    here = ("localhost", platform.node())
+    numbers = iter(range(len(topology.devices)))
+    devices = tuple(
+        replace(each, kind=CUDA, arch=chips[next(numbers) % len(chips)])
+        if each.kind is runnable_gpu() and each.node in here
+        else each
+        for each in topology.devices
+    )
+    return replace(topology, devices=devices)
+
+
+def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
+    """An emulated GPU for each of these ranks, given with their nodes."""
     kind = runnable_gpu()
     return tuple(
         Device(kind.device_name(k), kind, rank, kind.family, node)

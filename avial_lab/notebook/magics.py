@@ -49,6 +49,7 @@ from avial_lab.notebook.stepper import Stepping
 from avial_lab.planning.planned import best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.scaling import powers
+from avial_lab.planning.what_if import WhatIf, what_if_of_loops, what_if_placed
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import compiled_so_far, made_since, use_cluster
@@ -383,13 +384,24 @@ class AvialMagics(Magics):
             scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
             display(scaling)
             display(scaling.last)
+            self._sliders(what_if_of_loops(program.simulate, machine), program.name)
             return
         costs = program.costs(None if machine == here else machine)
         policies = () if options.policy is None else (Policy(options.policy),)
         found = plan_by_each(program.graph, machine, policies, costs=costs)
         title = f"{program.name} on {machine.speeds} ({machine.ranks:,} ranks), simulated"
         display(policy_table(found, title))
-        display(best_of(found))
+        best = best_of(found)
+        display(best)
+        self._sliders(what_if_placed(best), program.name)
+
+    def _sliders(self, asked: WhatIf, name: str) -> None:
+        """Where the page can show them."""
+        try:
+            from avial_lab.notebook.what_if_widget import WhatIfWidget
+        except ImportError:  # (without anywidget the tables and the picture are there)
+            return
+        display(WhatIfWidget(asked, f"What if? {name} on {asked.machine.speeds.label}, simulated"))
 
     def _load(self, options: argparse.Namespace) -> None:
         """A kernel's text in the next cell, its arrays and numbers among the variables."""

@@ -27,6 +27,7 @@ from avial_lab.planning.costs import Costs
 from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
+from avial_lab.program.predicted_division import with_best_division
 from avial_lab.program.program import Program
 from avial_lab.program.session import remember
 from avial_lab.program.tuned import tuning_key_of, with_choice
@@ -83,9 +84,10 @@ def compile(
     one, if some target asks for a GPU.
 
     The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
-    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)` or `grid`):
-    each is refused where the program has nothing of the kind. With `sync="levels"` all ranks wait
-    for each other after each level of the graph, in a loop after each level of its body.
+    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)`, `grid`, or
+    `auto`: whichever of these is predicted to be the fastest, which `explain()` tells): each is
+    refused where the program has nothing of the kind. With `sync="levels"` all ranks wait for each
+    other after each level of the graph, in a loop after each level of its body.
 
     `parallel` divides a function on tensors over the ranks: "data 2, pipeline 2 x 8 1f1b", or a
     list of such texts, one transform after the other (`planning/parallelism.py`).
@@ -131,10 +133,17 @@ def compile(
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:
         question = with_choice(question, choice)
-    with disk_errors():
-        built = build(question, timeout, progress)
-    arrays = bound | _result_arrays(source, bound, built)
-    program = Program(name, arrays, question, built, choice=choice)
+
+    def made(question: Build) -> Program:
+        with disk_errors():
+            built = build(question, timeout, progress)
+        return Program(name, bound | _result_arrays(source, bound, built), question, built)
+
+    division = ""
+    if chosen.division.auto:
+        question, division = with_best_division(question, made)
+    program = made(question)
+    program.choice, program.division = choice, division
     remember(program)
     return program
 

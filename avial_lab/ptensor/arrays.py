@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.core.regions import Box, union
-from avial_lab.ptensor.recording import Memory, Part, Value, forms_of
+from avial_lab.ptensor.recording import Memory, Value
+from avial_lab.runtime.rank.interpreter import Part
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -205,8 +206,8 @@ class Array:
         lost = len(given.shape) - len(shape)
         if lost > 0 and all(extent == 1 for extent in given.shape[:lost]):
             recording = self._xp.connection.record()
-            forms = ["0"] * lost + [f"d{d}" for d in range(len(shape))]
-            given = recording.view(given, given.shape[lost:], forms)
+            part_of = ((0, -1, 1),) * lost + tuple((0, d, 1) for d in range(len(shape)))
+            given = recording.view(given, given.shape[lost:], part_of)
         try:
             fits = np.broadcast_shapes(given.shape, shape) == shape
         except ValueError:
@@ -257,7 +258,7 @@ class Array:
         whole = recording.read(self._memory)
         if self._is_whole():
             return whole
-        return recording.view(whole, self.shape, forms_of(self._part))
+        return recording.view(whole, self.shape, self._part)
 
     def _is_whole(self) -> bool:
         return self.shape == self._memory.shape and all(

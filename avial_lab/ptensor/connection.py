@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,12 +38,18 @@ from avial_lab.runtime.launch.residence import (
     Resident,
     StepDone,
     Wanted,
+    as_told,
+    boxes_of,
     new_resident,
 )
+from avial_lab.runtime.rank.interpreter import Declined, interpreted, needs
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
 
 MOST_PROGRAMS = 512
+
+MOST_SPENT = 100_000
+"""Operations of a program that are computed one by one in as long as it takes to compile it."""
 
 
 @dataclass
@@ -55,11 +61,15 @@ class Connection:
     runs: int = 0
     compiled: int = 0
     gathers: int = 0
+    interpreted: int = 0
     steps: int = 0
     messages: int = 0
     bytes_moved: int = 0
-    last: Program | None = None
     trace: Trace | None = None
+    always_compiled: bool = False
+    _last: Recorded | None = None
+    _writing: bool = False
+    _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
         default_factory=OrderedDict
@@ -93,16 +103,89 @@ class Connection:
         """Run what is recorded. Whatever happens, the next recording begins empty."""
         recording, self.recording = self.recording, Recording()
         recorded = recording.finish()
+        self._writing = False
         try:
             residents = self._run(recorded) if recorded is not None else {}
         except BaseException:
-            # What was to be written is neither what it was nor what it was to be.
-            recording.settle(lambda memory: _lose(memory, recording))
+            # What was to be written is neither what it was nor what it was to be, once that began.
+            written = recording.written if self._writing else set[str]()
+            recording.settle(lambda memory: _lose(memory, written))
             raise
         recording.settle(lambda memory: _settle(memory, residents))
 
+    @property
+    def last(self) -> Program | None:
+        """That of the last run; compiled now where it has not been."""
+        return None if self._last is None else self._program(self._last)
+
     def _run(self, recorded: Recorded) -> dict[str, Resident]:
+        self._last = recorded
+        if self._is_interpreted(recorded):
+            try:
+                return self._interpret(recorded)
+            except Declined:
+                pass  # nothing has been written
+        return self._compute(recorded)
+
+    def _is_interpreted(self, recorded: Recorded) -> bool:
+        """Until that has cost as much as compiling would have: so it never costs more than twice as
+        much as what had been best (Karlin, Manasse, Rudolph and Sleator 1988, on snoopy caching).
+        """
+        operations = recorded.operations
+        if operations is None or self.always_compiled or recorded.text in self._programs:
+            return False
+        spent = self._spent.get(recorded.text, 0) + len(operations)
+        self._spent[recorded.text] = spent
+        if len(self._spent) > 8 * MOST_PROGRAMS:
+            del self._spent[next(iter(self._spent))]
+        return spent <= MOST_SPENT
+
+    def _interpret(self, recorded: Recorded) -> dict[str, Resident]:
+        """NumPy computes, on each rank's part of what is written."""
+        assert recorded.operations is not None
+        arrays, ranks = recorded.arrays, self.ranks
+        made = [
+            (name, argument.shape, boxes_of(argument.resident, argument.shape, ranks))
+            for name, argument in arrays.items()
+            if name in recorded.written
+        ]
+        each = [
+            needs(recorded.operations, {f"%{name}": boxes[r] for name, _, boxes in made})
+            for r in range(ranks)
+        ]
+        given = [
+            (name, argument)
+            for name, argument in arrays.items()
+            if argument.resident is not None and any(f"%{name}" in n.given for n in each)
+        ]
+        operands = [
+            (argument.resident, argument.dtype, as_told([n.given.get(f"%{name}") for n in each]))
+            for name, argument in given
+            if argument.resident is not None
+        ]
+        self.residence.sweep()
+        done = self.residence.step(
+            interpreted,
+            operands,
+            {
+                "operations": recorded.operations,
+                "each_needs": each,
+                "given": [f"%{name}" for name, _ in given],
+                "made": [(f"%{name}", shape, boxes) for name, shape, boxes in made],
+            },
+            len(made),
+        )
+        self.messages += done.messages
+        self.bytes_moved += done.nbytes
+        self.interpreted += 1
+        self.runs += 1
+        return {
+            name: resident for (name, _, _), (resident, _) in zip(made, done.results, strict=True)
+        }
+
+    def _compute(self, recorded: Recorded) -> dict[str, Resident]:
         program = self._program(recorded)
+        self._writing = True
         residents = {
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
@@ -117,7 +200,6 @@ class Connection:
         self.messages += sum(move.messages for move in self.trace.moves)
         self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
         self.runs += 1
-        self.last = program
         return residents
 
     def _program(self, recorded: Recorded) -> Program:
@@ -267,12 +349,12 @@ class _InProcess:
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
-    if memory.resident is None and memory.name is not None:
-        memory.resident = residents.get(memory.name[1:])
+    if memory.name is not None:
+        memory.resident = residents.get(memory.name[1:], memory.resident)
 
 
-def _lose(memory: Memory, recording: Recording) -> None:
-    if memory.resident is None or memory.name in recording.written:
+def _lose(memory: Memory, written: Set[str]) -> None:
+    if memory.resident is None or memory.name in written:
         memory.lost = True
 
 

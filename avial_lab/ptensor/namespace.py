@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.ptensor.algebra import Linalg
 from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.connection import Connection
@@ -24,28 +25,6 @@ from avial_lab.ptensor.recording import Memory, Value
 if TYPE_CHECKING:
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
-
-_UNARY: dict[str, str] = {
-    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-    "atan": "arctan", "atanh": "arctanh", "bitwise_invert": "invert", "ceil": "ceil",
-    "conj": "conjugate", "cos": "cos", "cosh": "cosh", "exp": "exp", "expm1": "expm1",
-    "floor": "floor", "isfinite": "isfinite", "isinf": "isinf", "isnan": "isnan", "log": "log",
-    "log10": "log10", "log1p": "log1p", "log2": "log2", "logical_not": "logical_not",
-    "negative": "negative", "positive": "positive", "reciprocal": "reciprocal", "round": "rint",
-    "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan",
-    "tanh": "tanh", "trunc": "trunc",
-}  # fmt: skip
-_BINARY: dict[str, str] = {
-    "add": "add", "atan2": "arctan2", "bitwise_and": "bitwise_and",
-    "bitwise_left_shift": "left_shift", "bitwise_or": "bitwise_or",
-    "bitwise_right_shift": "right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign",
-    "divide": "true_divide", "equal": "equal", "floor_divide": "floor_divide", "greater": "greater",
-    "greater_equal": "greater_equal", "less": "less", "less_equal": "less_equal",
-    "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
-    "maximum": "maximum", "minimum": "minimum", "multiply": "multiply", "not_equal": "not_equal",
-    "pow": "power", "remainder": "remainder", "subtract": "subtract",
-}  # fmt: skip
-"""Our name -> the ufunc of NumPy that has its meaning and says its types."""
 
 DEVICE = "default"
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
@@ -105,9 +84,9 @@ class Namespace(Library):
         self.connection = connection
         for name in DTYPES:
             setattr(self, name, np.dtype(name))
-        for name in _UNARY:
+        for name in UNARY:
             setattr(self, name, self._unary_function(name))
-        for name in _BINARY:
+        for name in BINARY:
             setattr(self, name, self._binary_function(name))
         for name in _LIBRARY:
             setattr(self, name, self._library_function(name))
@@ -126,12 +105,12 @@ class Namespace(Library):
         self.connection.run()
 
     def report(self) -> dict[str, int]:
-        """How often what was recorded has been run and compiled, steps of library code, and how
-        often an array was brought here; messages
-        and bytes between ranks, as the runs counted them.
+        """How often what was recorded has been run, of these without compiling it, and compiled;
+        steps of library code, and how often an array was brought here; messages and bytes between
+        ranks, as the runs counted them.
         """
         known = self.connection
-        names = ("runs", "compiled", "steps", "gathers", "messages", "bytes_moved")
+        names = ("runs", "interpreted", "compiled", "steps", "gathers", "messages", "bytes_moved")
         return {name: getattr(known, name) for name in names}
 
     # -- creation ----------------------------------------------------------------------------------
@@ -254,7 +233,7 @@ class Namespace(Library):
         shape = (n_rows, n_rows if n_cols is None else n_cols)
         moved = self._arithmetic("add", self._index(shape, 0), k)
         same = self.connection.record().operation(
-            "binary", [moved, self._index(shape, 1)], shape, np.dtype(bool), 'op = "equal"'
+            "binary", [moved, self._index(shape, 1)], shape, np.dtype(bool), function="equal"
         )
         return self._of(self.connection.record().cast(same, np.dtype(dtype or np.float64)))
 
@@ -531,7 +510,7 @@ class Namespace(Library):
         """Ours of NumPy's ufunc."""
         if name == "matmul":
             return self.matmul
-        for table in (_UNARY, _BINARY):
+        for table in (UNARY, BINARY):
             for ours, theirs in table.items():
                 if theirs == name and ours not in ("conj",):
                     return getattr(self, ours)
@@ -575,11 +554,11 @@ class Namespace(Library):
         if value.shape == shape:
             return value
         lost = len(shape) - len(value.shape)
-        forms = [
-            "0" if extent == 1 and shape[lost + d] != 1 else f"d{lost + d}"
+        part = tuple(
+            (0, -1, 1) if extent == 1 and shape[lost + d] != 1 else (0, lost + d, 1)
             for d, extent in enumerate(value.shape)
-        ]
-        return self.connection.record().view(value, shape, forms)
+        )
+        return self.connection.record().view(value, shape, part)
 
     def _of(self, value: Value) -> Array:
         made = self._around(self.connection.record().holding(value))
@@ -598,14 +577,14 @@ class Namespace(Library):
 
     def _index(self, shape: tuple[int, ...], dim: int) -> Value:
         return self.connection.record().operation(
-            "index", [], shape, np.dtype(np.int64), f"dim = {dim} : i64"
+            "index", [], shape, np.dtype(np.int64), axes=(dim,)
         )
 
     def _arithmetic(self, name: str, value: Value, number: Any) -> Value:
         recording = self.connection.record()
         other = recording.number(number, value.dtype)
         return recording.operation(
-            "binary", [value, other], value.shape, value.dtype, f'op = "{name}"'
+            "binary", [value, other], value.shape, value.dtype, function=name
         )
 
     def _triangle(self, x: Array, k: int, name: str) -> Array:
@@ -614,22 +593,14 @@ class Namespace(Library):
         rows, columns = (self._index(x.shape, x.ndim - n) for n in (2, 1))
         kept = self.connection.record().operation(
             "binary", [columns, self._arithmetic("add", rows, k)], x.shape, np.dtype(bool),
-            f'op = "{name}"',
+            function=name,
         )  # fmt: skip
         return self.where(self._of(kept), x, np.zeros((), x.dtype)[()])
 
     def _reshaped_value(self, value: Value, shape: tuple[int, ...]) -> Value:
         if math.prod(shape) == 0:
             return self.broadcast_value(self.connection.record().number(0, value.dtype), shape)
-        place = " + ".join(
-            f"d{d} * {math.prod(shape[d + 1 :])}" for d in range(len(shape))
-        ) or "0"  # fmt: skip
-        forms: list[str] = []
-        for d, extent in enumerate(value.shape):
-            below = math.prod(value.shape[d + 1 :])
-            row = f"(({place}) floordiv {below})" if below > 1 else f"({place})"
-            forms.append(row if d == 0 else f"({row} mod {extent})")
-        return self.connection.record().view(value, shape, forms)
+        return self.connection.record().reshape(value, shape)
 
     def _complex_part(self, x: Array, name: str) -> Array:
         if x.dtype.kind != "c":
@@ -637,13 +608,13 @@ class Namespace(Library):
         kind = np.zeros((), x.dtype).real.dtype
         value = x.value()
         return self._of(
-            self.connection.record().operation("unary", [value], x.shape, kind, f'op = "{name}"')
+            self.connection.record().operation("unary", [value], x.shape, kind, function=name)
         )
 
     # -- families of functions ---------------------------------------------------------------------
 
     def _unary_function(self, name: str) -> Callable[[Array], Array]:
-        ufunc: np.ufunc = getattr(np, _UNARY[name])
+        ufunc: np.ufunc = getattr(np, UNARY[name])
 
         def function(x: Array, /) -> Array:
             given = self.asarray(x)
@@ -651,7 +622,7 @@ class Namespace(Library):
             if name == "logical_not":
                 computed = np.dtype(bool)
             if name == "reciprocal" and computed.kind not in "f":
-                return self.elementwise(_UNARY[name], given)
+                return self.elementwise(UNARY[name], given)
             if name == "positive" or (name == "conj" and given.dtype.kind != "c"):
                 return self._of(given.value())
             if given.dtype.kind == "c":
@@ -659,17 +630,17 @@ class Namespace(Library):
                     parts = (function(part(given)) for part in (self.real, self.imag))
                     return getattr(self, _OF_BOTH_PARTS[name])(*parts)
                 if name not in _COMPLEX:
-                    return self.elementwise(_UNARY[name], given)
+                    return self.elementwise(UNARY[name], given)
             recording = self.connection.record()
             value = recording.cast(given.value(), computed)
             return self._of(
-                recording.operation("unary", [value], given.shape, result, f'op = "{name}"')
+                recording.operation("unary", [value], given.shape, result, function=name)
             )
 
         return _named(function, name, ufunc)
 
     def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
-        ufunc: np.ufunc = getattr(np, _BINARY[name])
+        ufunc: np.ufunc = getattr(np, BINARY[name])
 
         def function(x1: Any, x2: Any, /) -> Array:
             if name == "pow" and (simple := self._simple_power(x1, x2)) is not None:
@@ -687,7 +658,7 @@ class Namespace(Library):
             if name == "pow" and kind.kind not in "f":
                 return self.elementwise("power", x1, x2)
             return self._of(
-                recording.operation("binary", [left, right], shape, result, f'op = "{op}"')
+                recording.operation("binary", [left, right], shape, result, function=op)
             )
 
         return _named(function, name, ufunc)
@@ -731,14 +702,12 @@ class Namespace(Library):
         recording = self.connection.record()
         value = recording.cast(given.value(), wide)
         shape = tuple(n for d, n in enumerate(given.shape) if d not in axes)
-        listed = ", ".join(map(str, axes))
-        attributes = f'op = "{name}", axes = array<i64{": " if axes else ""}{listed}>'
-        made = recording.operation("reduce", [value], shape, wide, attributes)
+        made = recording.operation("reduce", [value], shape, wide, function=name, axes=axes)
         made = recording.cast(made, kind)
         if keepdims:
             kept = tuple(1 if d in axes else n for d, n in enumerate(given.shape))
-            forms = [f"d{d}" for d in range(given.ndim) if d not in axes]
-            made = recording.view(made, kept, forms)
+            part = tuple((0, d, 1) for d in range(given.ndim) if d not in axes)
+            made = recording.view(made, kept, part)
         return self._of(made)
 
     def _extreme(self, name: str, x: Array, axis: Any, keepdims: bool) -> Array:

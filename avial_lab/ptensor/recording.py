@@ -14,13 +14,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from avial_lab.core.array_functions import (
+    is_exact,
+    is_exact_cast,
+    is_multiplied_in_order,
+    is_summed_in_order,
+    size,
+)
 from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
 from avial_lab.runtime.launch.residence import Resident
-
-Part = tuple[tuple[int, int, int], ...]
-"""For each dimension of a memory: offset, dimension of the view (-1: none), step."""
+from avial_lab.runtime.rank.interpreter import Operation, Part
 
 
 @dataclass(eq=False)
@@ -50,9 +55,13 @@ class Value:
 
 @dataclass(frozen=True)
 class _Statement:
-    """An operation: what it defines, which values it uses, which memory it reads or writes."""
+    """An operation: what it defines, which values it uses, which memory it reads or writes. exact:
+    whether whoever computes it gives the same bits.
+    """
 
     text: str
+    operation: Operation
+    exact: bool = True
     defines: str | None = None
     uses: tuple[str, ...] = ()
     reads: str | None = None
@@ -71,12 +80,17 @@ class _Argument:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A program to run: its text; what each of its arrays is, by name."""
+    """A program to run: its text; what each of its arrays is, by name, and which it writes; its
+    operations one by one, where they are few and on small arrays, and have the same bits whoever
+    computes them.
+    """
 
     text: str
     arrays: dict[str, _Argument]
     reals: tuple[float, ...]
     integers: tuple[int, ...]
+    written: frozenset[str]
+    operations: tuple[Operation, ...] | None
 
 
 _NAMES = re.compile(r"%\w+")
@@ -86,6 +100,9 @@ REALS, INTEGERS = "reals", "integers"
 
 
 MOST_STATEMENTS, MOST_KINDS, MOST_RESULTS = 20_000, 200, 100
+
+MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
+"""Of a program that may be computed without compiling it: operations, and elements of a value."""
 
 
 @dataclass
@@ -122,23 +139,52 @@ class Recording:
 
     def operation(
         self,
-        name: str,
+        kind: str,
         operands: Sequence[Value],
         shape: tuple[int, ...],
         dtype: np.dtype,
-        attributes: str = "",
+        *,
+        function: str = "",
+        axes: tuple[int, ...] = (),
     ) -> Value:
-        """One of the ptensor dialect's, by name."""
+        """One of the ptensor dialect's. function: of a unary or binary one, or a reduction, along
+        `axes`.
+        """
+        attributes = f'op = "{function}"' if function else ""
+        if kind == "reduce":
+            listed = ", ".join(map(str, axes))
+            attributes += f", axes = array<i64{': ' if axes else ''}{listed}>"
+        elif kind == "index":
+            attributes = f"dim = {axes[0]} : i64"
+        return self._defined(kind, operands, shape, dtype, attributes, function=function, axes=axes)
+
+    def _defined(
+        self,
+        kind: str,
+        operands: Sequence[Value],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        attributes: str,
+        *,
+        name: str = "",
+        function: str = "",
+        part: Part = (),
+        axes: tuple[int, ...] = (),
+    ) -> Value:
+        """name: in the dialect, where it is not the kind."""
         made = Value(f"%v{self.count}", shape, dtype)
         self.count += 1
         uses = tuple(operand.name for operand in operands)
         types = ", ".join(value_type(operand.shape, operand.dtype) for operand in operands)
         given = f" {{{attributes}}}" if attributes else ""
         text = (
-            f'{made.name} = "ptensor.{name}"({", ".join(uses)}){given} : ({types}) -> '
+            f'{made.name} = "ptensor.{name or kind}"({", ".join(uses)}){given} : ({types}) -> '
             f"{value_type(shape, dtype)}"
         )
-        self._add(_Statement(text, made.name, uses))
+        operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
+        self._add(
+            _Statement(text, operation, _has_one_result(operation, operands), made.name, uses)
+        )
         return made
 
     def number(self, number: complex, dtype: np.dtype) -> Value:
@@ -150,8 +196,8 @@ class Recording:
             pair = np.dtype(np.complex128)
             zero = self.operation("cast", [real], (), pair)
             turned = self.operation("cast", [imaginary], (), pair)
-            unit = self.operation("unary", [turned], (), pair, 'op = "times_i"')
-            both = self.operation("binary", [zero, unit], (), pair, 'op = "add"')
+            unit = self.operation("unary", [turned], (), pair, function="times_i")
+            both = self.operation("binary", [zero, unit], (), pair, function="add")
             return self.cast(both, dtype)
         if dtype.kind == "f":
             real_number = float(number.real)
@@ -159,11 +205,11 @@ class Recording:
                 real_number if real_number == real_number and real_number else repr(real_number)
             )  # -0.0 is not 0.0, and a NaN is itself
             at = self.reals.setdefault(key, len(self.reals))
-            table, kind = REALS, np.dtype(np.float64)
+            table, kind, held = REALS, np.dtype(np.float64), real_number
         else:
             wrapped = (int(number.real) + (1 << 63)) % (1 << 64) - (1 << 63)
             at = self.integers.setdefault(wrapped, len(self.integers))
-            table, kind = INTEGERS, np.dtype(np.int64)
+            table, kind, held = INTEGERS, np.dtype(np.int64), wrapped
         # The table's size is known when all is recorded: SIZE stands for it.
         whole = Value(f"%{table}_values", (-1,), kind)
         made = Value(f"%v{self.count}", (), kind)
@@ -172,7 +218,8 @@ class Recording:
             f'{made.name} = "ptensor.view"({whole.name}) {{map = affine_map<() -> ({at})>}} : '
             f"({_table_type(kind)}) -> {value_type((), kind)}"
         )
-        self._add(_Statement(text, made.name))
+        operation = Operation("number", made.name, (), (), kind, number=held)
+        self._add(_Statement(text, operation, defines=made.name))
         return self.cast(made, dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -180,11 +227,21 @@ class Recording:
             return value
         return self.operation("cast", [value], value.shape, dtype)
 
-    def view(self, value: Value, shape: tuple[int, ...], forms: Sequence[str]) -> Value:
-        """Element d is element `forms` (of d0, d1, …) of the value."""
-        dims = ", ".join(f"d{d}" for d in range(len(shape)))
-        attributes = f"map = affine_map<({dims}) -> ({', '.join(forms)})>"
-        return self.operation("view", [value], shape, value.dtype, attributes)
+    def view(self, value: Value, shape: tuple[int, ...], part: Part) -> Value:
+        """Element d is the element of the value that `part` says."""
+        attributes = _map(len(shape), forms_of(part))
+        return self._defined("view", [value], shape, value.dtype, attributes, part=part)
+
+    def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """The elements in their order in another shape; there is at least one."""
+        place = " + ".join(f"d{d} * {size(shape[d + 1 :])}" for d in range(len(shape))) or "0"
+        forms: list[str] = []
+        for d, extent in enumerate(value.shape):
+            below = size(value.shape[d + 1 :])
+            row = f"(({place}) floordiv {below})" if below > 1 else f"({place})"
+            forms.append(row if d == 0 else f"({row} mod {extent})")
+        attributes = _map(len(shape), forms)
+        return self._defined("reshape", [value], shape, value.dtype, attributes, name="view")
 
     # -- memories ----------------------------------------------------------------------------------
 
@@ -206,7 +263,8 @@ class Recording:
                 f"({memory_type(memory.shape, memory.dtype)}) -> "
                 f"{value_type(memory.shape, memory.dtype)}"
             )
-            self._add(_Statement(text, made.name, reads=name))
+            operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
+            self._add(_Statement(text, operation, defines=made.name, reads=name))
             memory.value = made.name
             self.alive.append(weakref.ref(memory))
         return Value(memory.value, memory.shape, memory.dtype)
@@ -219,14 +277,16 @@ class Recording:
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
-        dims = ", ".join(f"d{d}" for d in range(len(value.shape)))
-        map_ = f"affine_map<({dims}) -> ({', '.join(forms_of(part))})>"
+        map_ = _map(len(value.shape), forms_of(part))
         text = (
-            f'"ptensor.insert"({value.name}, {name}) {{map = {map_}}} : '
+            f'"ptensor.insert"({value.name}, {name}) {{{map_}}} : '
             f"({value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)})"
             " -> ()"
         )
-        self._add(_Statement(text, uses=(value.name,), writes=name))
+        operation = Operation(
+            "insert", "", (value.name, name), memory.shape, memory.dtype, part=part
+        )
+        self._add(_Statement(text, operation, uses=(value.name,), writes=name))
         self.written.add(name)
         memory.value = None
 
@@ -246,7 +306,8 @@ class Recording:
             f'"ptensor.store"({value}, {name}) : ({value_type(memory.shape, memory.dtype)}, '
             f"{memory_type(memory.shape, memory.dtype)}) -> ()"
         )
-        done = _Statement(text, uses=(value,), writes=name)
+        operation = Operation("store", "", (value, name), memory.shape, memory.dtype)
+        done = _Statement(text, operation, uses=(value,), writes=name)
         self.written.add(name)
         self.statements.insert(len(self.statements) if at is None else at, done)
 
@@ -291,7 +352,8 @@ class Recording:
         text = f"func.func @arrays({', '.join(given)}) {{\n  {head}\n  return\n}}\n"
         reals = tuple(float(number) for number in self.reals) if REALS in used else ()
         integers = tuple(self.integers) if INTEGERS in used else ()
-        return Recorded(text, arrays, reals, integers)
+        written = frozenset(s.writes[1:] for s in needed if s.writes and s.writes[1:] in arrays)
+        return Recorded(text, arrays, reals, integers, written, _one_by_one(needed))
 
     def settle(self, after: Callable[[Memory], None]) -> None:
         """The program has run, or has failed: `after` gets every array that it was to make or look
@@ -361,6 +423,32 @@ def forms_of(part: Part) -> list[str]:
         form = f"d{dim}" if step == 1 else f"d{dim} * {step}"
         forms.append(f"{form} + {offset}" if offset else form)
     return forms
+
+
+def _map(dims: int, forms: Sequence[str]) -> str:
+    names = ", ".join(f"d{d}" for d in range(dims))
+    return f"map = affine_map<({names}) -> ({', '.join(forms)})>"
+
+
+def _one_by_one(statements: Sequence[_Statement]) -> tuple[Operation, ...] | None:
+    if len(statements) > MOST_OPERATIONS or not all(s.exact for s in statements):
+        return None
+    if any(size(s.operation.shape) > MOST_ELEMENTS for s in statements):
+        return None
+    return tuple(s.operation for s in statements)
+
+
+def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
+    if op.kind in ("unary", "binary"):
+        return is_exact(op.function, operands[0].dtype)
+    if op.kind == "cast":
+        return is_exact_cast(operands[0].dtype, op.dtype)
+    if op.kind == "matmul":
+        return is_multiplied_in_order(op.shape, operands[0].shape[-1], op.dtype)
+    if op.kind == "reduce" and op.function in ("sum", "prod"):
+        whole = op.function == "sum" or op.dtype.kind != "c"
+        return whole and is_summed_in_order(operands[0].shape, op.dtype)
+    return True
 
 
 def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:

@@ -492,6 +492,7 @@ def test_plans_the_run_of_a_program_of_loops(page: Page) -> None:
     assert page.run(f"%%avial -o twice -q\n{DOUBLED}") is None
     assert page.run("%avial plan twice --topology=preset:laptop --bandwidth=0.5") is None
     assert "By ranks on a laptop with other links, simulated" in page.text
+    assert "What if? twice on a laptop with other links, simulated" in page.text
     assert "simulated on a laptop with other links" in page.text
     error = page.run("%avial plan twice --topology=preset:latop")
     assert isinstance(error, AvialError)
@@ -502,5 +503,6 @@ def test_plans_the_run_of_a_program_of_tasks(page: Page) -> None:
     assert page.run(f"%%avial -o deck -q\n{deck_text()}") is None
     assert page.run("%avial plan deck --policy=heft") is None
     assert "deck on this machine" in page.text
+    assert "What if? deck on this machine, simulated" in page.text
     assert "heft" in page.text
     assert "simulated on this machine" in page.text

@@ -34,6 +34,27 @@ def test_it_computes_what_python_computes() -> None:
     assert list(heat.stages)[:2] == ["source", "avial"]
     assert "avial.task" in heat.notation or "avial.replicate" in heat.notation
 
+    told = str(explained)
+    assert "(unnamed)" not in told
+    assert "iterations of j are independent and may be vectorised" in told
+    shown = heat.getdoc()
+    assert f"line {first + 3}  S1  divided over the ranks" in shown
+    assert "float64[20, 31]" in shown
+
+
+@avial_lab.program
+def dead_read(a):
+    n = 0
+    for i in range(9):
+        if a[i] < a[i]:
+            n += 1
+    return n
+
+
+def test_a_read_that_decides_nothing_raises() -> None:
+    with pytest.raises(IndexError):
+        dead_read(np.zeros(5))
+
 
 @avial_lab.program(ranks=2)
 def total(a, b, scale):

@@ -91,8 +91,8 @@ def run(program: list[tuple[int, list[Step]]], xp: Any, *, forced: int = 0) -> l
         for _ in range(times):
             for step in steps:
                 step(xp, have)
-                for name in NAMES:  # far from where floats are whole no longer
-                    have[name] = xp.remainder(have[name], 8.0)
+                for name in NAMES:  # a product of halves and quarters has thrice their digits
+                    have[name] = xp.floor(xp.remainder(have[name], 8.0))
                 done += 1
                 if forced and done % forced == 0:
                     xp.sync()

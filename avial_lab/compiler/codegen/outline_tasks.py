@@ -28,7 +28,7 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.program import tasks_of
 from avial_lab.core.errors import PassError
-from avial_lab.machine.devices import GPU_FAMILY, kind_for
+from avial_lab.machine.devices import GPU_FAMILY, Backend, kind_for
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,14 @@ def _take_parts(
 
 ARCH = "avial.arch"
 """On the function of a task: what its target asks for."""
+
+
+def is_gpu_task(function: ir.Operation) -> bool:
+    """Whether this is the function of a task that kernels are made of."""
+    if ARCH not in function.attributes:
+        return False
+    return kind_for(text_attribute(function, ARCH)).backend is Backend.NVPTX
+
 
 OF_TASKS = "avial.tasks"
 """On a function that several tasks call: the names of all of them."""

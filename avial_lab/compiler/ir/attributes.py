@@ -56,6 +56,18 @@ QUEUED = "avial.queued"
 LAUNCHER = "avial.launcher"
 """On a function that a device runs: it only computes grids, and puts kernels into a queue."""
 
+ON_DEVICE = "avial.on_device"
+"""On a kernel that only devices run: emulated ones have the launch that it was made of."""
+
+CHIP = "avial.chip"
+"""On a kernel: the compute capability that its task asks for."""
+
+WORKGROUP = "avial.workgroup"
+"""On memory that such a kernel takes: all threads of a block have it together."""
+
+NO_KERNEL = "avial.no_kernel"
+"""On a function that a device is to run and has no kernel for: why, for people."""
+
 ALONE = "avial.alone"
 """On a schedule: why one of several ranks runs all of it."""
 

@@ -1,4 +1,4 @@
-"""Kernels of GPU tasks: their stages down to PTX."""
+"""Kernels that a program launches: their stages down to PTX."""
 
 from __future__ import annotations
 
@@ -10,88 +10,87 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.artifact.stages import Stage
-from avial_lab.compiler.backends.nvptx import (
-    Kernels,
-    compile_each,
-    compile_kernels,
-    exact_ptx_command,
-    ptx_command,
-)
-from avial_lab.compiler.catalogue import LAUNCHED, SELECT
-from avial_lab.compiler.ir.attributes import KERNEL
+from avial_lab.compiler.backends.nvptx import by_task, compile_each, ptx_command
+from avial_lab.compiler.catalogue import LAUNCHED
+from avial_lab.compiler.codegen.outline_tasks import is_gpu_task
+from avial_lab.compiler.ir.attributes import KERNEL, NO_KERNEL
+from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.operations import functions_in
 from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.lowering.stages import our_line, text_of
-from avial_lab.compiler.passes.gpu.select_gpu_tasks import is_gpu_task
-
-
-def has_gpu_tasks(module: ir.Operation) -> bool:
-    return any(
-        op.operation.name == "func.func" and is_gpu_task(op.operation)
-        for op in module.regions[0].blocks[0].operations
-    )
-
-
-def gpu_text(module: ir.Operation) -> str:
-    part = module.clone().operation
-    run_passes(part, SELECT.passes())
-    return str(part.get_asm(enable_debug_info=True))
-
-
-def gpu_stages(kernels: Kernels) -> Iterator[Stage]:
-    line = "python -m avial_lab.compiler.lowering.opt -p select-gpu-tasks mpi.mlir"
-    line += f" | {kernels.outline_command}"
-    title = "; ".join(["kernels, outlined", *kernels.remarks])
-    yield Stage("gpu", title, "mlir", kernels.outlined, line, kernels.seconds)
-    yield from _ptx_stages(kernels.ptx, kernels.failures, kernels.ptx_command)
 
 
 @dataclass(frozen=True)
-class Launched:
-    """The kernels of loops in a program: as modules of the gpu dialect, and compiled."""
+class Kernels:
+    """Those of a program as modules of the gpu dialect. tasks: for a GPU, by their functions, and
+    why one has no kernel.
+    """
 
     text: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Kernels and their PTX by their names; why others have none."""
+
+    kernels: Kernels
     ptx: Mapping[str, str]
     failures: Mapping[str, str]
     seconds: float
 
 
-def launches_kernels(module: ir.Operation) -> bool:
-    """Whether there are kernels of loops among its functions."""
-    return any(KERNEL in function.attributes for function in functions_in(module))
+def has_kernels(module: ir.Operation) -> bool:
+    """Whether there are kernels among its functions, or tasks that have none though they should."""
+    return any(KERNEL in each.attributes or is_gpu_task(each) for each in functions_in(module))
 
 
-def kernel_modules(host: ir.Operation) -> str:
+def kernels_of(host: ir.Operation) -> Kernels:
     """Of code for the CPU, the kernels in it."""
+    tasks = {
+        text_attribute(each, "sym_name").removesuffix(".local"): text_attribute(each, NO_KERNEL)
+        if NO_KERNEL in each.attributes
+        else ""
+        for each in functions_in(host)
+        if is_gpu_task(each)
+    }
+    return Kernels(text_of(kernel_modules(host)), tasks)
+
+
+def kernel_modules(host: ir.Operation) -> ir.Operation:
     part = host.clone().operation
     run_passes(part, LAUNCHED.passes())
-    return text_of(part)
+    return part
 
 
-def compile_launched(text: str) -> Launched:
-    """PTX of such modules, by tools in processes of their own."""
+def compile_kernels(kernels: Kernels) -> Compiled:
+    """Their PTX, by tools in processes of their own."""
     started = time.perf_counter()
-    ptx, failures = compile_each(text)
-    return Launched(text, ptx, failures, time.perf_counter() - started)
+    ptx, failures = compile_each(kernels.text)
+    return Compiled(kernels, ptx, failures, time.perf_counter() - started)
 
 
-def launched_stages(launched: Launched) -> Iterator[Stage]:
+def kernel_stages(compiled: Compiled) -> Iterator[Stage]:
+    """The kernels, and the PTX of each task's, or of each kernel of a phase."""
     line = our_line(LAUNCHED.passes(), "host.mlir", "gpu.mlir")
-    yield Stage("gpu", "kernels", "mlir", launched.text, line, launched.seconds)
-    yield from _ptx_stages(launched.ptx, launched.failures, exact_ptx_command())
+    yield Stage("gpu", "kernels", "mlir", compiled.kernels.text, line, compiled.seconds)
+    tasks = compiled.kernels.tasks
+    failures = by_task(compiled.failures, tuple(tasks)) | {k: v for k, v in tasks.items() if v}
+    yield from _ptx_stages(by_task(compiled.ptx, tuple(tasks)), failures)
 
 
-def kernel_stages(outlined: str, tasks: Sequence[str]) -> Iterator[Stage]:
-    """On from kernels that are outlined."""
-    yield from _ptx_stages(*compile_kernels(outlined, tasks), ptx_command())
+def ptx_stages(text: str, names: Sequence[str]) -> Iterator[Stage]:
+    """On from kernels, in the stages that have been called so."""
+    ptx, failures = compile_each(text)
+    yield from _ptx_stages(by_task(ptx, names), by_task(failures, names))
 
 
-def _ptx_stages(
-    ptx: Mapping[str, str], failures: Mapping[str, str], command: str
-) -> Iterator[Stage]:
-    for task, text in ptx.items():
-        line = f"{command} | python -m avial_lab.compiler.backends.nvptx {shlex.quote(task)}"
-        line += f" -o {shlex.quote(f'ptx:{task}.ptx')}"
-        yield Stage(f"ptx:{task}", f"PTX of {task}", "ptx", text, line)
-    for task, why in failures.items():
-        yield Stage(f"ptx:{task}", f"no PTX for {task}", "text", why, command)
+def _ptx_stages(ptx: Mapping[str, str], failures: Mapping[str, str]) -> Iterator[Stage]:
+    command = ptx_command()
+    for name, text in ptx.items():
+        line = f"{command} | python -m avial_lab.compiler.backends.nvptx {shlex.quote(name)}"
+        line += f" -o {shlex.quote(f'ptx:{name}.ptx')}"
+        yield Stage(f"ptx:{name}", f"PTX of {name}", "ptx", text, line)
+    for name, why in failures.items():
+        if name not in ptx:
+            yield Stage(f"ptx:{name}", f"no PTX for {name}", "text", why, command)

@@ -2,8 +2,8 @@
 
 A plain function, replicates and converges, or tasks alone -> tasks -> stages, machine code.
 
-    source ─► avial ─► placed ─► mpi ─┬─► loops ─► host ─► llvm ─► llvmir ─► object
-                                      └─► gpu ─► ptx:task3
+    source ─► avial ─► placed ─► mpi ─► loops ─► host ─┬─► llvm ─► llvmir ─► object
+                                                       └─► gpu ─► ptx:task3
 
 What differs is where messages come from: a schedule of tasks knows them when the program is
 compiled (tasks-to-mpi), for phases of loops the ownership runtime derives them as the program runs
@@ -20,7 +20,6 @@ from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import binary_of
-from avial_lab.compiler.backends.nvptx import make_kernels
 from avial_lab.compiler.catalogue import (
     GROUP_PHASES,
     LOOPS,
@@ -36,19 +35,22 @@ from avial_lab.compiler.ir.program import PROGRAMS, is_plain, program_function
 from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
 from avial_lab.compiler.lowering.gpu import (
-    Launched,
-    compile_launched,
-    gpu_stages,
-    gpu_text,
-    has_gpu_tasks,
-    kernel_modules,
-    launched_stages,
-    launches_kernels,
+    Compiled,
+    compile_kernels,
+    has_kernels,
+    kernel_stages,
+    kernels_of,
 )
 from avial_lab.compiler.lowering.machine_code import Images, to_tools
 from avial_lab.compiler.lowering.pipelines import TO_HOST
 from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
-from avial_lab.compiler.lowering.stages import mlir_stage, object_stage, our_line, ptx_in
+from avial_lab.compiler.lowering.stages import (
+    kernels_of_stages,
+    mlir_stage,
+    object_stage,
+    our_line,
+    ptx_in,
+)
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.loops.contractions.block_contractions import BlockContractions
@@ -218,35 +220,25 @@ def lower_placed(
 
 
 def lower_mpi(work: ir.Operation, options: CompileOptions, *, watch: Watch | None = None) -> Stages:
-    """On from what the ranks run: loops made fast, and beside them the kernels of GPU tasks, which
-    come after `llvmir`; nothing is made before it is asked for.
+    """On from what the ranks run: loops made fast, and the kernels of GPUs, whose stages come after
+    `llvmir`; nothing is made before it is asked for.
     """
-    with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        kernels = pool.submit(make_kernels, gpu_text(work)) if has_gpu_tasks(work) else None
-        in_order = to_loops(options)
-        seconds = run_passes(work, in_order, watch=watch)
-        line = our_line(in_order, "mpi.mlir", "loops.mlir")
-        title = "loops optimised for the machine"
-        yield mlir_stage("loops", title, work, line, seconds), work
-        host = host_stage(work, watch=watch)
-        yield host, work
-        launched, images = _launched(work, pool)
-        machine = yield from to_tools(work, host.text, watch, cpu=options.cpu_target, images=images)
-        if kernels is not None:
-            yield from ((stage, None) for stage in gpu_stages(kernels.result()))
-        if launched is not None:
-            yield from ((stage, None) for stage in launched_stages(launched.result()))
-        yield object_stage(machine)
+    in_order = to_loops(options)
+    seconds = run_passes(work, in_order, watch=watch)
+    line = our_line(in_order, "mpi.mlir", "loops.mlir")
+    title = "loops optimised for the machine"
+    yield mlir_stage("loops", title, work, line, seconds), work
+    yield from lower_loops(work, watch=watch, cpu=options.cpu_target)
 
 
-def _launched(
+def _compiled(
     work: ir.Operation, pool: ThreadPoolExecutor
-) -> tuple[Future[Launched] | None, Images | None]:
-    """The kernels of loops, which are compiled meanwhile, and what waits for their PTX."""
-    if not launches_kernels(work):
+) -> tuple[Future[Compiled] | None, Images | None]:
+    """The kernels, which are compiled meanwhile, and what waits for their PTX."""
+    if not has_kernels(work):
         return None, None
-    launched = pool.submit(compile_launched, kernel_modules(work))
-    return launched, lambda: launched.result().ptx
+    compiled = pool.submit(compile_kernels, kernels_of(work))
+    return compiled, lambda: compiled.result().ptx
 
 
 def to_loops(options: CompileOptions) -> tuple[Pass | str, ...]:
@@ -273,11 +265,18 @@ def lower_loops(work: ir.Operation, *, watch: Watch | None = None, cpu: str = NA
     """On from loops in their last order."""
     host = host_stage(work, watch=watch)
     yield host, work
+    yield from lower_host(work, host.text, watch=watch, cpu=cpu)
+
+
+def lower_host(
+    work: ir.Operation, text: str, *, watch: Watch | None = None, cpu: str = NATIVE
+) -> Stages:
+    """On from the host's part, whose text that is: machine code, and the kernels among it."""
     with ThreadPoolExecutor(1, thread_name_prefix="tools") as pool:
-        launched, images = _launched(work, pool)
-        machine = yield from to_tools(work, host.text, watch, cpu=cpu, images=images)
-        if launched is not None:
-            yield from ((stage, None) for stage in launched_stages(launched.result()))
+        compiled, images = _compiled(work, pool)
+        machine = yield from to_tools(work, text, watch, cpu=cpu, images=images)
+        if compiled is not None:
+            yield from ((stage, None) for stage in kernel_stages(compiled.result()))
         yield object_stage(machine)
 
 
@@ -293,4 +292,5 @@ def scheduled_binary(
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
     done = finished_phases(lower_tasks(module, schedule, options))
-    return done, binary_of(done.code, KnownMessages.of(schedule), ptx=ptx_in(done.stages))
+    manifest = KnownMessages.of(schedule, kernels_of_stages(done.stages))
+    return done, binary_of(done.code, manifest, ptx=ptx_in(done.stages))

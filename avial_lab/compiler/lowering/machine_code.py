@@ -11,8 +11,8 @@ from mlir.dialects import llvm
 from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import begun, compile_llvm_ir
-from avial_lab.compiler.catalogue import LLVM_FACTS
-from avial_lab.compiler.ir.attributes import NO_ALIAS
+from avial_lab.compiler.catalogue import HOST_ALONE, LLVM_FACTS
+from avial_lab.compiler.ir.attributes import NO_ALIAS, ON_DEVICE
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
@@ -60,19 +60,6 @@ def _translated(work: ir.Operation) -> Stage:
     return Stage("llvmir", "LLVM IR", "llvm", llvm_ir, line, time.perf_counter() - started)
 
 
-def machine_stages(
-    work: ir.Operation,
-    host_text: str,
-    *,
-    watch: Watch | None = None,
-    cpu: str = NATIVE,
-    images: Images | None = None,
-) -> Stages:
-    """On from the host's part, whose text is `host_text`, to machine code."""
-    machine = yield from to_tools(work, host_text, watch, cpu=cpu, images=images)
-    yield object_stage(machine)
-
-
 def lower_llvm(work: ir.Operation, *, cpu: str = NATIVE) -> Stages:
     """On from the LLVM dialect."""
     check_lowered(work)
@@ -91,7 +78,10 @@ def lower_to_llvm(
     """
     if "vector.print" in text:
         refuse_printing(module)
-    run_passes(module, TO_LLVM, watch=watch)
+    alone = HOST_ALONE.passes() if ON_DEVICE in text else ()
+    run_passes(module, (*alone, *TO_LLVM), watch=watch)
+    first = f"{our_line(alone, 'host.mlir', '-')} | " if alone else ""
+    source = "-" if alone else "host.mlir"
     wanted = {
         "signed-offsets": may_run_backwards(text),
         "no-alias-to-llvm": NO_ALIAS in text,
@@ -103,9 +93,9 @@ def lower_to_llvm(
     embedded = None if images is None else {"images": images()}
     ours = LLVM_FACTS.passes({**given, "embed-kernels": embedded})
     if not ours:
-        return mlir_opt_line(TO_LLVM, "host.mlir", "llvm.mlir")
+        return first + mlir_opt_line(TO_LLVM, source, "llvm.mlir")
     run_passes(module, ours, watch=watch)
-    line = mlir_opt_line(TO_LLVM, "host.mlir", "-")
+    line = first + mlir_opt_line(TO_LLVM, source, "-")
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
 
 

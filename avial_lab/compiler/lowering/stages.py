@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from mlir import ir
 
 from avial_lab.artifact.binary import MachineCode
+from avial_lab.artifact.kernels import KernelRow, kernels_in
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import assembly_command
 from avial_lab.compiler.lowering.run import Pass, Stages
@@ -35,6 +36,11 @@ def ptx_in(stages: Iterable[Stage]) -> dict[str, str]:
     """The PTX by task."""
     found = (s for s in stages if s.name.startswith("ptx:") and s.language == "ptx")
     return {stage.name.removeprefix("ptx:"): stage.text for stage in found}
+
+
+def kernels_of_stages(stages: Iterable[Stage]) -> tuple[KernelRow, ...]:
+    """What a manifest says of the kernels."""
+    return next((kernels_in(stage.text) for stage in stages if stage.name == "gpu"), ())
 
 
 def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:

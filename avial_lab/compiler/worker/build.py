@@ -14,7 +14,6 @@ from mlir import ir
 
 from avial_lab.artifact.binary import Binary, MachineCode
 from avial_lab.artifact.explanation import Verdict
-from avial_lab.artifact.kernels import kernels_in
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
@@ -46,7 +45,7 @@ from avial_lab.compiler.lowering.lower import (
 )
 from avial_lab.compiler.lowering.predicted_messages import with_messages
 from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
-from avial_lab.compiler.lowering.stages import in_reading_order, ptx_in, text_of
+from avial_lab.compiler.lowering.stages import in_reading_order, kernels_of_stages, ptx_in, text_of
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
@@ -70,7 +69,7 @@ from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError, ScheduleError
 from avial_lab.machine.devices import GPU_FAMILY
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology import Topology, with_real_gpus
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.placement import schedule_phases, schedule_tasks
@@ -221,7 +220,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     options = question.options
     graph = graph_of(module, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    topology = topology_for(question, graph)
     policy = options.policy or Policy.LEVELS
     costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
     ranks = ranks_of_tasks(module.operation)
@@ -372,7 +371,7 @@ def build_split(
     numbers = numbers_of(structured, question.source) if options.dynamic else ()
     graph = graph_of(placed, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    topology = topology_for(question, graph)
     demands = cache(lambda: demands_in(placed))
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
@@ -471,7 +470,7 @@ def planned(
         drivers=topology.drivers,
         ptx=ptx_in(stages),
     )
-    kernels = next((kernels_in(stage.text) for stage in stages if stage.name == "gpu"), ())
+    kernels = kernels_of_stages(stages)
     schedule = schedule_phases(
         graph,
         topology,
@@ -544,6 +543,12 @@ def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
     run_passes(whole, (*settled(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
+
+
+def topology_for(question: Build, graph: TaskGraph) -> Topology:
+    """What was given, or ranks of this machine; with its GPUs, or emulated ones."""
+    local = Topology.local(question.options.ranks, gpus=gpus_of(question, graph))
+    return with_real_gpus(question.topology or local, question.chips)
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from mlir import ir
@@ -32,9 +32,14 @@ from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, tasks_of
 from avial_lab.compiler.lowering import facts, lower, machine_code, run
 from avial_lab.compiler.lowering import stages as lowering_stages
 from avial_lab.compiler.lowering.facts import finished_phases
-from avial_lab.compiler.lowering.gpu import kernel_stages
+from avial_lab.compiler.lowering.gpu import ptx_stages
 from avial_lab.compiler.lowering.run import Stages, Watch
-from avial_lab.compiler.lowering.stages import finished, in_reading_order, ptx_in
+from avial_lab.compiler.lowering.stages import (
+    finished,
+    in_reading_order,
+    kernels_of_stages,
+    ptx_in,
+)
 from avial_lab.compiler.passes.placement.place_tasks import PlaceTasks
 from avial_lab.compiler.requests import Build, Built, Resume
 from avial_lab.compiler.worker.build import (
@@ -54,7 +59,7 @@ _BEFORE = {
     "avial": "source",
     "placed": "avial",
     "mpi": "placed",
-    "gpu": "mpi",
+    "gpu": "host",
     "ptx": "gpu",
     "loops": "mpi",
     "host": "loops",
@@ -66,7 +71,7 @@ _BEFORE = {
 
 _MARK = re.compile(r", (?:edited by hand|after \S+ was edited by hand).*$")
 _COMPLAINT = re.compile(r":(\d+):(\d+): error: (.*)")
-_EMULATED = " (not what runs: GPU tasks run emulated)"
+_TO_READ = " (not what runs: the program keeps the kernels that it had)"
 
 
 def resumed(question: Resume) -> Built:
@@ -193,20 +198,12 @@ def stages_on(question: Resume, module: ir.Operation, *, watch: Watch | None = N
     if name == "llvm":
         yield from machine_code.lower_llvm(module, cpu=cpu)
     elif name == "host":
-        yield from machine_code.machine_stages(
-            module, question.text, watch=watch, cpu=cpu, images=_images_of(question.built)
-        )
+        yield from lower.lower_host(module, question.text, watch=watch, cpu=cpu)
     elif name == "loops":
         yield from lower.lower_loops(module, watch=watch, cpu=cpu)
     else:
         on = lower.lower_mpi if name == "mpi" else lower.lower_placed
         yield from on(module, question.build.options, watch=watch)
-
-
-def _images_of(built: Built) -> Callable[[], Mapping[str, str]] | None:
-    """Of its kernels, as they were compiled."""
-    ptx = ptx_in(built.stages)
-    return (lambda: ptx) if ptx else None
 
 
 def watched_stages(question: Resume, watch: Watch) -> Stages:
@@ -274,8 +271,8 @@ def _end_edited(question: Resume) -> Built:
         _check_ptx(question)
     if name == "gpu":
         read_stage(question)
-        tasks = [s.name.partition(":")[2] for s in built.stages if s.name.startswith("ptx:")]
-        made = list(kernel_stages(question.text, tasks))
+        names = [s.name.partition(":")[2] for s in built.stages if s.name.startswith("ptx:")]
+        made = list(ptx_stages(question.text, names))
     return _with_code(question, made, as_it_was, phases)
 
 
@@ -285,7 +282,8 @@ def _placed_by_hand(question: Resume) -> Built:
     text = lowering_stages.text_of(module)
     made, code = finished(lower.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
-    binary = binary_of(code, KnownMessages.of(schedule), ptx=ptx_in(stages))
+    manifest = KnownMessages.of(schedule, kernels_of_stages(stages))
+    binary = binary_of(code, manifest, ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)
     return _marked(replace(question, text=text), built)
 
@@ -335,7 +333,7 @@ def _marked(question: Resume, built: Built) -> Built:
     for stage in built.stages:
         plain = _MARK.sub("", stage.title)
         if stage.name == name:
-            note = _EMULATED if name == "gpu" or name.startswith("ptx:") else ""
+            note = _TO_READ if name == "gpu" or name.startswith("ptx:") else ""
             stages.append(replace(stage, title=f"{plain}, edited by hand{note}", edited=name))
         elif follows(stage.name, name):
             title = f"{plain}, after {name} was edited by hand"

@@ -1,7 +1,7 @@
 """NVIDIA's GPUs: compute capabilities, and what targets may ask of them.
 
 Engines drive them by NVIDIA's driver alone (`runtime/native/devices/cuda.c`), if they are told to:
-kernels of loops, which are in programs as PTX. Those of GPU tasks are text to read.
+kernels are in programs as PTX.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 
 from avial_lab.machine.devices.kind import Backend, DeviceKind, Look
-
-DEFAULT_CHIP = "sm_80"
-"""What a target that names no compute capability (`gpu`, `cuda`) gets PTX for."""
 
 OLDEST_CHIP = "sm_70"
 """What kernels of loops are made for where nothing newer is asked for: a driver makes code of its
@@ -94,7 +91,6 @@ CUDA = DeviceKind(
     claims=_claims,
     covers=_covers,
     backend=Backend.NVPTX,
-    engine=None,
     apart=True,
     option="--gpus 1",
     arches=("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100"),

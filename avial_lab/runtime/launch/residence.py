@@ -9,6 +9,7 @@ NumPy array -> Resident -> NumPy array; binary, Residents -> Trace, and the Resi
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
@@ -17,6 +18,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from ipyparallel.error import EngineError
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
@@ -43,6 +45,13 @@ from avial_lab.trace import Trace
 
 _NUMBERS = count(1)
 _POLL_S = 0.05
+
+_NEW = "the next run starts new engines"
+
+_STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, with their arrays"
+
+_MOST_KEPT, _MOST_KEPT_BYTES = 100, 16 << 20
+"""Of arrays that nobody has any more, before the engines are told."""
 
 Wanted = Callable[[Sequence[int], int, int], Box]
 """(shape of an array, rank, number of ranks) -> the box of it that the rank is to have."""
@@ -87,13 +96,14 @@ class Residence:
     """The arrays of one client on one cluster's engines."""
 
     cluster: Cluster
-    _dropped: list[int] = field(default_factory=list)
+    _dropped: list[tuple[int, int]] = field(default_factory=list)
 
     def new(self, shape: Sequence[int], itemsize: int) -> Resident:
         """An array whose elements are undefined; takes no memory until somebody writes it."""
-        made = new_resident(shape, itemsize)
-        number = made.number
-        weakref.finalize(made, self._dropped.append, number)
+        return self._watched(new_resident(shape, itemsize))
+
+    def _watched(self, made: Resident) -> Resident:
+        weakref.finalize(made, self._dropped.append, (made.number, made.storage.nbytes))
         return made
 
     def put(self, array: np.ndarray, *, whole_on_each: bool = False) -> Resident:
@@ -166,8 +176,10 @@ class Residence:
             if piece.storage in arrays:
                 hull = hulls[piece.storage].get(piece.rank, piece.box)
                 hulls[piece.storage][piece.rank] = hull.hull(piece.box)
+        ranks = range(self.cluster.topology.ranks)
+        told = {name: as_told([boxes.get(rank) for rank in ranks]) for name, boxes in hulls.items()}
         operands = [
-            (resident, np.dtype((np.void, resident.storage.itemsize)), _as_told(hulls[name]))
+            (resident, np.dtype((np.void, resident.storage.itemsize)), told[name])
             for name, resident in arrays.items()
             if resident.pieces
         ]
@@ -190,16 +202,19 @@ class Residence:
             rank: (ShardStep(function, ranks, tuple(p[rank] for p in plans), parameters, numbers),)
             for rank in range(ranks)
         }
-        home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+        try:
+            home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+        except KeyboardInterrupt:
+            self._dropped.extend((number, 0) for number in numbers)
+            raise
         failure = next((a.failure for a in answers.values() if a.failure is not None), None)
         if failure is not None:
-            self._dropped.extend(numbers)
+            self._dropped.extend((number, 0) for number in numbers)
             raise failure
         made: list[tuple[Resident, np.dtype]] = []
         for k, number in enumerate(numbers):
             shape, dtype, _ = answers[0].results[k]
-            resident = new_resident(shape, dtype.itemsize, number)
-            weakref.finalize(resident, self._dropped.append, number)
+            resident = self._watched(new_resident(shape, dtype.itemsize, number))
             boxes = [(rank, answers[rank].results[k][2]) for rank in range(ranks)]
             name = resident.storage.name
             resident.pieces = tuple(Piece(rank, name, box) for rank, box in boxes if not box.empty)
@@ -212,11 +227,12 @@ class Residence:
         )
 
     def sweep(self) -> None:
-        """Free on the engines what was forgotten here."""
-        if not self._dropped:
+        """Free on the engines what was forgotten here, once it is worth a call."""
+        dropped = tuple(self._dropped)
+        if len(dropped) < _MOST_KEPT and sum(size for _, size in dropped) < _MOST_KEPT_BYTES:
             return
-        numbers = tuple(self._dropped)
-        del self._dropped[: len(numbers)]
+        del self._dropped[: len(dropped)]
+        numbers = tuple(number for number, _ in dropped)
         ranks = range(self.cluster.topology.ranks)
         self._ask({rank: (DropArrays(numbers),) for rank in ranks})
 
@@ -224,19 +240,30 @@ class Residence:
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
     ) -> tuple[EngineSet, dict[int, Any]]:
         """The engines, and what the ranks answer to a call and its parcels. LostArray where others
-        than these have what is needed.
+        than these have what is needed. Ctrl-C waits for the answers, so that nothing is lost.
         """
+        held = [each for each in needed if each.pieces]
         with self.cluster.turn() as (engines, _):
-            lost = any(each.pieces and each.home is not engines for each in needed)
+            lost = any(each.home is not engines for each in held)
+            stopped = False
             asked: dict[int, Future[Any]] = {}
             if not lost:
-                asked = {rank: engines.submit(rank, *call) for rank, call in calls.items()}
-            _wait(engines, set(asked.values()))
+                asked = {rank: engines.submit_here(rank, *call) for rank, call in calls.items()}
+            try:
+                dead = _wait(engines, asked)
+            except KeyboardInterrupt:
+                stopped = True
+                sys.stderr.write(f"{_STOPPING}\n")
+                dead = _wait(engines, asked)
+            if dead:
+                raise LostArray(dead) if held else ClusterError(dead, hint=_NEW)
             answers = {rank: future.result() for rank, future in asked.items()}
             if asked:
                 engines.forget(list(asked.values()))
         if lost:
             raise LostArray
+        if stopped:
+            raise KeyboardInterrupt
         return engines, answers
 
 
@@ -304,28 +331,46 @@ def on_one(shape: Sequence[int], rank: int, ranks: int) -> Box:
     return Box.whole(shape if rank == 0 else (0,) * len(shape))
 
 
-def _as_told(boxes: Mapping[int, Box]) -> Wanted:
+def as_told(boxes: Sequence[Box | None]) -> Wanted:
+    """By rank: this box, or nothing."""
+
     def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
         del ranks
-        return boxes.get(rank, Box.whole((0,) * len(shape)))
+        found = boxes[rank]
+        return found if found is not None else Box.whole((0,) * len(shape))
 
     return box
 
 
-def _wait(engines: EngineSet, pending: set[Future[Any]]) -> None:
-    """Until all have answered, or one never will: then the others may wait for it."""
+def boxes_of(resident: Resident | None, shape: Sequence[int], ranks: int) -> list[Box]:
+    """Each rank's own part: as the array lies, if every rank has one box of it and nobody else has;
+    else its rows.
+    """
+    chosen = _once(resident.pieces) if resident is not None else {}
+    if resident is not None and shape and all(len(boxes) == 1 for boxes in chosen.values()):
+        nothing = Box.whole((0,) * len(shape))
+        boxes = [chosen[rank][0] if rank in chosen else nothing for rank in range(ranks)]
+        if sum(box.size for box in boxes) == Box.whole(shape).size:
+            return boxes
+    return [rows(shape, rank, ranks) for rank in range(ranks)]
+
+
+def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
+    """Until all have answered, or one never will, for whom the others may wait: who, then, and what
+    it died of.
+    """
+    pending = set(asked.values())
     while pending:
         done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
-        failed = next((future for future in done if future.exception() is not None), None)
-        if failed is not None:
-            failed.result()
-        lost = engines.lost() if pending else []
+        failed = [rank for rank, future in asked.items() if future in done and future.exception()]
+        lost = engines.lost() if pending or failed else []
+        lost += [r for r in failed if isinstance(asked[r].exception(), EngineError)]
         if lost:
             cause = engines.death(lost[0])
-            raise ClusterError(
-                f"rank {lost[0]} died" + (f" of {cause}" if cause else ""),
-                hint="the next run starts new engines",
-            )
+            return f"rank {lost[0]} died" + (f" of {cause}" if cause else "")
+        for rank in failed:
+            asked[rank].result()
+    return ""
 
 
 def _once(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:

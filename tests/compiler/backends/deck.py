@@ -14,7 +14,16 @@ from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.policies import Policy
-from avial_lab.planning.schedule import Piece, Placement, Schedule, Step, StepKind, Sync, Transfer
+from avial_lab.planning.schedule import (
+    DeviceCopy,
+    Piece,
+    Placement,
+    Schedule,
+    Step,
+    StepKind,
+    Sync,
+    Transfer,
+)
 from avial_lab.planning.task_graph import TaskGraph
 
 _CPU_TASK = """
@@ -71,25 +80,36 @@ def module() -> ir.Module:
     return ir.Module.parse(TEXT, context)
 
 
-def schedule(*, ranks: int = 3) -> Schedule:
-    """On three ranks c goes from 0 to 2 and d from 1 to 2, with a barrier after level 0."""
+def schedule(*, ranks: int = 3, gpus: int = 0) -> Schedule:
+    """On three ranks c goes from 0 to 2 and d from 1 to 2, with a barrier after level 0; the last
+    rank has a GPU, or none.
+    """
     buffers = tuple(Buffer(name, (20,), "i32", name, (1,)) for name in "abcd")
     storages = tuple(Storage(name, (20,), 4, (name,)) for name in "abcd")
     places = (0, 0, 0) if ranks == 1 else (0, 1, 2)
     placements = (
         Placement("task1", f"cpu{places[0]}", places[0], 0, "by hand"),
         Placement("task2", f"cpu{places[1]}", places[1], 0, "by hand"),
-        Placement("task3", f"cpu{places[2]}", places[2], 1, "by hand"),
+        Placement("task3", "gpu0" if gpus else f"cpu{places[2]}", places[2], 1, "by hand"),
     )
     inputs = tuple(Piece(rank, name, WHOLE) for rank in sorted(set(places[:2])) for name in "ab")
     results = (Piece(places[0], "c", WHOLE), Piece(places[2], "d", WHOLE))
     graph = TaskGraph((), (), buffers, storages)
-    topology = Topology.local(ranks, gpus=1)
+    topology = Topology.local(ranks, gpus=gpus)
+    host, gpu = places[2], ranks
+    copies = (
+        DeviceCopy(0, "c", WHOLE, host, gpu, "task3", 80),
+        DeviceCopy(1, "d", WHOLE, host, gpu, "task3", 80),
+        DeviceCopy(2, "d", WHOLE, gpu, host, "", 80),
+    )
+    copies = copies if gpus else ()
+    on_gpu = (_copy(0), _copy(1), _run("task3"), _copy(2)) if gpus else (_run("task3"),)
     if ranks == 1:
-        programs = (tuple(_run(f"task{k}") for k in (1, 2, 3)),)
+        programs = ((_run("task1"), _run("task2"), *on_gpu),)
         return Schedule(
-            graph, topology, Policy.LEVELS, Sync.EDGES, placements, (), programs, inputs, results
-        )
+            graph, topology, Policy.LEVELS, Sync.EDGES, placements, (), programs, inputs, results,
+            copies=copies,
+        )  # fmt: skip
     transfers = (
         Transfer(0, "c", WHOLE, 0, 2, "task1", "task3", 80),
         Transfer(1, "d", WHOLE, 1, 2, "task2", "task3", 80),
@@ -104,7 +124,7 @@ def schedule(*, ranks: int = 3) -> Schedule:
             _move(StepKind.WAIT_RECEIVED, 0),
             _move(StepKind.WAIT_RECEIVED, 1),
             barrier,
-            _run("task3"),
+            *on_gpu,
         ),
     )
     return Schedule(
@@ -117,7 +137,12 @@ def schedule(*, ranks: int = 3) -> Schedule:
         programs,
         inputs,
         results,
+        copies=copies,
     )
+
+
+def _copy(number: int) -> Step:
+    return Step(StepKind.COPY, copy=number)
 
 
 def _run(task: str) -> Step:

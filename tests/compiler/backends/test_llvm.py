@@ -39,7 +39,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stages_come_in_reading_order_and_the_module_stays_as_it_was() -> None:
     module = deck.module()
     before = str(module)
-    stages, _ = deck.build(module, deck.schedule())
+    stages, _ = deck.build(module, deck.schedule(gpus=1))
     names = [stage.name for stage in stages]
     assert names == [
         "avial",
@@ -61,7 +61,7 @@ def test_stages_come_in_reading_order_and_the_module_stays_as_it_was() -> None:
 
 
 def test_ptx_is_for_the_architecture_of_the_target() -> None:
-    stages, built = deck.build(deck.module(), deck.schedule())
+    stages, built = deck.build(deck.module(), deck.schedule(gpus=1))
     assert ".target sm_90" in built.ptx["task3"]
     assert ".visible .entry task3_kernel" in built.ptx["task3"]
     assert next(s for s in stages if s.name == "ptx:task3").text == built.ptx["task3"]
@@ -69,7 +69,7 @@ def test_ptx_is_for_the_architecture_of_the_target() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_every_command_makes_its_stage_from_the_file_before(tmp_path: Path, ranks: int) -> None:
-    stages, _ = deck.build(deck.module(), deck.schedule(ranks=ranks))
+    stages, _ = deck.build(deck.module(), deck.schedule(ranks=ranks, gpus=1))
     folder = tmp_path / "stages"
     folder.mkdir()
     for stage in stages:

@@ -1,107 +1,58 @@
-"""PTX of GPU tasks: each for its architecture, and a reason where there is none."""
+"""PTX of kernels: each by itself where one is bad, and whose kernels are whose."""
 
 from __future__ import annotations
 
-import re
-
-from avial_lab.compiler.backends.nvptx import make_kernels
+from avial_lab.compiler.backends.nvptx import belongs, compile_each
 
 KERNEL = """
-func.func private @{name}(%c: {kind}, %d: {kind}) attributes {{avial.arch = "{arch}"}} {{
-  %c1 = arith.constant 1 : index
-  %c20 = arith.constant 20 : index
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%sx = %c20, %sy = %c1, %sz = %c1) {{
-    %x = memref.load %c[%tx] : {kind}
-    %y = math.exp %x : f32
+gpu.module @{name} [#nvvm.target<O = 3, chip = "sm_90">] {{
+  gpu.func @{name}(%c: !llvm.ptr, %d: !llvm.ptr) kernel {{
+    %i = gpu.thread_id x
+    %k = arith.index_cast %i : index to i64
+    %from = llvm.getelementptr %c[%k] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %to = llvm.getelementptr %d[%k] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %x = llvm.load %from : !llvm.ptr -> f32
     {extra}
-    memref.store %y, %d[%tx] : {kind}
-    gpu.terminator
+    llvm.store %x, %to : f32, !llvm.ptr
+    gpu.return
   }}
-  return
 }}
 """
 
 
-def _kernel(name: str, arch: str, *, extra: str = "", kind: str = "memref<20xf32>") -> str:
-    return KERNEL.format(name=name, arch=arch, extra=extra, kind=kind)
+def modules(**extra: str) -> str:
+    made = (KERNEL.format(name=name, extra=text) for name, text in extra.items())
+    return f"module attributes {{gpu.container_module}} {{{''.join(made)}}}"
 
 
-def test_each_for_its_own_architecture() -> None:
-    kernels = make_kernels(_kernel("a", "sm_90") + _kernel("b", "sm_80") + _kernel("a_b", "sm_75"))
-    targets = {name: re.findall(r"\.target (\w+)", ptx) for name, ptx in kernels.ptx.items()}
-    assert targets == {"a": ["sm_90"], "b": ["sm_80"], "a_b": ["sm_75"]}
-    assert kernels.failures == {}
-    assert kernels.remarks == ()
-
-
-def test_a_target_without_a_compute_capability_is_said() -> None:
-    kernels = make_kernels(_kernel("a", "gpu"))
-    assert ".target sm_80" in kernels.ptx["a"]
-    assert kernels.remarks == ("a: target 'gpu' names no compute capability; compiled for sm_80",)
-
-
-def test_loops_without_a_launch_become_kernels() -> None:
-    kernels = make_kernels(
-        """
-func.func private @loops(%c: memref<20xf32>, %d: memref<20xf32>) attributes {avial.arch = "sm_90"} {
-  affine.parallel (%i) = (0) to (20) {
-    %x = affine.load %c[%i] : memref<20xf32>
-    affine.store %x, %d[%i] : memref<20xf32>
-  }
-  return
-}"""
-    )
-    assert ".entry loops_kernel" in kernels.ptx["loops"]
-
-
-def test_a_task_without_a_kernel_says_why() -> None:
-    kernels = make_kernels(
-        """
-func.func private @serial(%c: memref<20xf32>) attributes {avial.arch = "sm_90"} {
-  affine.for %i = 1 to 20 {
-    %x = affine.load %c[%i - 1] : memref<20xf32>
-    affine.store %x, %c[%i] : memref<20xf32>
-  }
-  return
-}"""
-    )
-    assert kernels.ptx == {}
-    assert "no kernel was found" in kernels.failures["serial"]
+def test_each_is_a_module_of_its_own() -> None:
+    ptx, failures = compile_each(modules(a_kernel="", b_kernel="").replace("sm_90", "sm_75", 1))
+    assert list(ptx) == ["a_kernel", "b_kernel"]
+    assert ".target sm_75" in ptx["a_kernel"]
+    assert ".target sm_90" in ptx["b_kernel"]
+    assert not failures
 
 
 def test_one_bad_kernel_costs_only_its_own_ptx() -> None:
     """A load of an i1 aborts this MLIR; the other kernel still gets its PTX."""
-    bad = "%m = memref.alloca() : memref<4xi1>\n    %b = memref.load %m[%tx] : memref<4xi1>\n"
-    bad += "    memref.store %b, %m[%tx] : memref<4xi1>"
-    kernels = make_kernels(_kernel("good", "sm_90") + _kernel("bad", "sm_90", extra=bad))
-    assert list(kernels.ptx) == ["good"]
-    assert list(kernels.failures) == ["bad"]
-    assert kernels.failures["bad"].startswith("no PTX: ")
-
-
-def test_functions_that_loops_have_code_for() -> None:
-    """A kernel has the GPU's own, in a task of loops too: no question, and nothing of libm's."""
-    loops = """
-func.func private @loops(%c: memref<20xf32>, %d: memref<20xf32>) attributes {avial.arch = "sm_90"} {
-  affine.parallel (%i) = (0) to (20) {
-    %x = affine.load %c[%i] : memref<20xf32>
-    %y = math.sin %x {avial.expand = "fused"} : f32
-    affine.store %y, %d[%i] : memref<20xf32>
-  }
-  return
-}"""
-    marked = make_kernels(loops)
-    assert ".entry loops_kernel" in marked.ptx["loops"]
-    assert marked.ptx == make_kernels(loops.replace('{avial.expand = "fused"}', "")).ptx
+    bad = "%m = memref.alloca() : memref<4xi1>\n    %b = memref.load %m[%i] : memref<4xi1>\n"
+    bad += "    memref.store %b, %m[%i] : memref<4xi1>"
+    ptx, failures = compile_each(modules(good="", bad=bad))
+    assert list(ptx) == ["good"]
+    assert list(failures) == ["bad"]
+    assert failures["bad"].startswith("no PTX: ")
 
 
 def test_text_that_mlir_opt_refuses() -> None:
-    kernels = make_kernels(_kernel("a", "sm_90").replace("math.exp", "math.no_such"))
-    assert kernels.ptx == {}
-    assert kernels.failures["a"].startswith("no kernels: ")
+    text = modules(a="%y = math.no_such %x : f32")
+    ptx, failures = compile_each(text)
+    assert not ptx
+    assert failures["a"].startswith("no PTX: ")
 
 
-def test_shapes_known_only_at_run_time() -> None:
-    kernels = make_kernels(_kernel("a", "sm_90", kind="memref<?xf32>"))
-    assert ".entry a_kernel" in kernels.ptx["a"]
+def test_whose_kernels_are_whose() -> None:
+    assert belongs("t_kernel", "t")
+    assert belongs("t_kernel_2", "t")
+    assert belongs("a_b_kernel", "a.b")  # as PTX has names
+    assert not belongs("t_kernel", "t_kernel_2")
+    assert not belongs("t_b_kernel", "t")

@@ -48,14 +48,18 @@ _MEMORY = frozenset({*ACCESSES, *VIEWS, "memref.alloc", "memref.alloca", "memref
 
 def why_no_kernel(phase: ir.Operation) -> str:
     """What in it keeps it from running on a GPU; "" where nothing does."""
-    for op in operations_in(phase):
-        why = _why_not(op)
-        if why:
-            return why
-    return ""
+    found = first_without_kernel(phase)
+    return "" if found is None else found[1]
 
 
-def _why_not(op: ir.Operation) -> str:
+def first_without_kernel(phase: ir.Operation) -> tuple[ir.Operation, str] | None:
+    """The first operation in it that no kernel has, and why."""
+    found = ((op, why_not_in_thread(op)) for op in operations_in(phase))
+    return next((each for each in found if each[1]), None)
+
+
+def why_not_in_thread(op: ir.Operation) -> str:
+    """Why no thread does that; "" where threads do."""
     kinds = [value.type for value in (*op.operands, *op.results)]
     if any(_is_complex(kind) for kind in kinds):
         return "its numbers are complex"
@@ -74,6 +78,8 @@ def _why_not(op: ir.Operation) -> str:
         if nbytes_of(kind) > MOST_OWN_BYTES:
             return f"it has {nbytes_of(kind)} bytes of its own for each iteration"
         return ""
+    if op.name == "llvm.call":  # of check-loaded
+        return "it checks bounds that it loads"
     if op.name == "memref.get_global":
         return "it reads a table of constants"
     if op.name in _CONTROL or op.name in _MEMORY or is_pure(op):

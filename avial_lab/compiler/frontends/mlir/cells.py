@@ -7,7 +7,7 @@ buffers inferred, arguments bound, every operation located at its line of the ce
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -26,7 +26,7 @@ from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_rol
 from avial_lab.compiler.frontends.mlir.tensors import has_tensors, tensors_to_memory
 from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
 from avial_lab.compiler.frontends.mlir.unsigned_loops import count_unsigned_in_index
-from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Scalar
+from avial_lab.compiler.frontends.notation.elaboration import Elaboration, Place, Scalar
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.frontends.notation.limits import check_limits
 from avial_lab.compiler.frontends.notation.programs import elaborate
@@ -331,6 +331,7 @@ def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Oper
     cell = elaboration.source.cell
     names = elaboration.block_arguments
     launches: list[ir.Operation] = []
+    groups: list[tuple[ir.Location, list[ir.BlockArgument]]] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         regions = op.regions
@@ -341,12 +342,14 @@ def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Oper
         location = op.location
         if location.is_a_name():
             location = location.child_loc
+        arguments = [a for region in regions for block in region for a in block.arguments]
+        if arguments:
+            groups.append((location, arguments))
         if not location.is_a_file():
             return ir.WalkResult.ADVANCE
         found = names.get((location.start_line, location.start_col))
         if found is None:
             return ir.WalkResult.ADVANCE
-        arguments = [a for region in regions for block in region for a in block.arguments]
         if op.name == "gpu.launch" and len(arguments) >= 12:
             # In the text the grid's size stands between the block's and the thread's index.
             arguments[3:9] = [*arguments[6:9], *arguments[3:6]]
@@ -357,4 +360,22 @@ def _name_arguments(module: ir.Module, elaboration: Elaboration) -> list[ir.Oper
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _name_in_order(groups, names)
     return launches
+
+
+def _name_in_order(
+    groups: Sequence[tuple[ir.Location, Sequence[ir.BlockArgument]]],
+    names: Mapping[Place, Sequence[tuple[str, Place]]],
+) -> None:
+    """Of operations that say that they are from another place, where they stand in the text in the
+    same order as all that has names.
+    """
+    found = sorted(names.items())
+    if [len(arguments) for _, arguments in groups] != [len(each) for _, each in found]:
+        return
+    for (location, arguments), (place, each) in zip(groups, found, strict=True):
+        if location.is_a_file() and (location.start_line, location.start_col) == place:
+            continue
+        for argument, (name, _) in zip(arguments, each, strict=True):
+            argument.set_location(ir.Location.name(name, location))

@@ -138,6 +138,10 @@ def check_unwritten(function: ir.Operation, read_only: Set[ir.Value]) -> None:
                 )
 
 
+_AROUND = ("avial.schedule", "avial.converge", "affine.for", "scf.for", "scf.while")
+"""What tasks stand in; loops of the program's control, in a converge."""
+
+
 def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
     """Tasks and replicates in program order, those inside a converge included."""
 
@@ -146,8 +150,10 @@ def work_operations(function: ir.Operation) -> Iterator[ir.Operation]:
             op = view.operation
             if op.name in WORK:
                 yield op
-            elif op.name in ("avial.schedule", "avial.converge"):
-                yield from within(op.regions[0].blocks[0])
+            elif op.name in _AROUND:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        yield from within(inner)
 
     yield from within(function.regions[0].blocks[0])
 

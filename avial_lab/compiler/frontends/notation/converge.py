@@ -1,6 +1,7 @@
 """avial.converge in short notation; the grammar stands in `elaborate.py`.
 
 avial.converge until %error lt 1.0e-6 max 1000 { … }
+avial.converge { affine.for %t = 0 to 1000 { … } }
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from avial_lab.compiler.frontends.notation.tasks import (
 from avial_lab.core.errors import VerifyError
 
 _FLOAT = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+_BY_LOOP = re.compile(r"\{|attributes\b|after\b")
 _COUNT = re.compile(r"\d+")
 _PREDICATES = {
     "<": "lt",
@@ -66,6 +68,8 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
             )
         offset = bound.end()
     count = e.take(_COUNT, offset)
+    if until is None and e.take(_BY_LOOP, offset) is not None:
+        return _around_a_loop(e, results, op, start, offset)
     if count is None:
         raise e.expected_error(
             "a number of rounds or 'until'", offset, f"after {op}", f"write it as: {USAGE[op]}"
@@ -73,19 +77,43 @@ def _converge(e: Elaborator, results: str | None, op: str, start: int, offset: i
     if len(count[0]) > 18 or int(count[0]) < 1:
         raise e.error(f"{count[0]} rounds; at least 1 is needed", count.start(), kind=VerifyError)
     after, offset = tasks_after(e, results, count.end())
+    rounds = f", max = {count[0]} : i64{attributes}"
+    operands = operand, signature
+    return _region(e, results, op, start, offset, operands=operands, after=after, rounds=rounds)
+
+
+def _around_a_loop(e: Elaborator, results: str | None, op: str, start: int, offset: int) -> int:
+    """Without a number of rounds: one loop in it says them."""
+    after, offset = tasks_after(e, results, offset)
+    return _region(e, results, op, start, offset, operands=([], []), after=after, rounds="")
+
+
+def _region(
+    e: Elaborator,
+    results: str | None,
+    op: str,
+    start: int,
+    offset: int,
+    *,
+    operands: tuple[list[str], list[str]],
+    after: list[tuple[str, int]],
+    rounds: str,
+) -> int:
+    """From its attributes on. operands: what is watched, and its type."""
     extra, offset = extra_attributes(e, offset)
     for key in ("max", "predicate", "threshold"):
         extra.pop(key, None)
-    opened = e.expect(offset, "{", "after the number of rounds")
+    opened = e.expect(offset, "{", f"after {op}")
     name, written = unique_name(e, results, extra, start)
-    operands = ", ".join([*operand, *(n for n, _ in after)])
+    watched, signature = operands
+    given = ", ".join([*watched, *(n for n, _ in after)])
     types_ = ", ".join([*signature, *[TASK] * len(after)])
     head = f"{results} = " if results else ""
-    e.out.put(f'{head}"{op}"({operands}) ({{\n', start)
+    e.out.put(f'{head}"{op}"({given}) ({{\n', start)
     end = body(e, start, opened)
     e.out.put(
-        f"}}) {{name = {quote(name)}, max = {count[0]} : i64{attributes}, "
-        f"operandSegmentSizes = array<i32: {len(operand)}, {len(after)}>{written}}}"
+        f"}}) {{name = {quote(name)}{rounds}, "
+        f"operandSegmentSizes = array<i32: {len(watched)}, {len(after)}>{written}}}"
         f" : ({types_}) -> {TASK}",
         end - 1,
     )

@@ -48,6 +48,8 @@ class Arrays:
     a: Arithmetic
     refuse: Callable[..., Exception]
     overlapping: frozenset[str] = frozenset()
+    shared: bool = False
+    """Whether new cells are for several tasks."""
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -80,7 +82,7 @@ class Arrays:
         self.e.line(self._access(f"store {ssa},", array, place))
 
     def _access(self, what: str, array: Array, place: Sequence[Linear]) -> str:
-        self._prove(array, place)
+        self._prove(array, place, reads=what == "load")
         if all(map(self.e.is_affine, place)):
             at = ", ".join(index.text(symbols=self.e.symbols) for index in place)
             return f"affine.{what} {array.memory}[{at}] : {array.type}"
@@ -90,14 +92,19 @@ class Arrays:
         at = ", ".join(self.e.index(index) for index in place)
         return f"memref.{what} {array.memory}[{at}] : {array.type}"
 
-    def _prove(self, array: Array, place: Sequence[Linear]) -> None:
-        """What the loops' ends do not say, the run finds out: before a loop, not in it."""
+    def _prove(self, array: Array, place: Sequence[Linear], *, reads: bool) -> None:
+        """What the loops' ends do not say, the run finds out: before a loop, not in it. That is of
+        accesses; a read that decides nothing is none, and raises all the same.
+        """
         for index, extent in zip(place, array.extents, strict=True):
             if not self.e.is_affine(index):
                 continue  # checked where it was computed
             low, high = least(index, self.e.ranges), most(index, self.e.ranges)
-            if low is None or low < 0 or high is None or high >= extent:
-                self.e.keep_apart("what a subscript reaches is known only when it runs")
+            if low is not None and low >= 0 and high is not None and high < extent:
+                continue
+            if reads and low is not None and low >= 0 and high is not None:
+                self._inside(index, number(extent))
+            self.e.keep_apart("what a subscript reaches is known only when it runs")
 
     # -- subscripts --------------------------------------------------------------------------------
 
@@ -516,8 +523,11 @@ class Arrays:
 
     def cell(self, kind: Kind, first: Number | None = None) -> Array:
         """Memory of one number, of the block that it is made in."""
-        name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
-        made = whole(name, kind, (), own=True)
+        if self.shared:
+            made = replace(self.fresh(kind, ()), kind=kind)
+        else:
+            name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
+            made = whole(name, kind, (), own=True)
         if first is not None:
             self.store(first, made, [])
         return made

@@ -27,6 +27,9 @@ class Emitter:
     ranges: dict[str, Range] = field(default_factory=dict)
     dims: frozenset[str] = frozenset()
     symbols: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()
+    """Names that no loop's variable may have; in a text that is not `plain` none has its own."""
+    plain: bool = True
     apart: str = ""
     """Why it has to run in a process of its own; empty where neither its time nor its accesses hang
     on data.
@@ -96,7 +99,9 @@ class Emitter:
     @contextmanager
     def loop(self, low: Linear, high: Linear, step: int = 1, word: str = "i") -> Generator[Linear]:
         """affine.for from `low` to before `high`."""
-        name = self.fresh(word)
+        name = f"%{word}"
+        if name in self.ranges or name in self.taken or not self.plain:
+            name = self.fresh(word)
         by = f" step {step}" if step != 1 else ""
         head = f"affine.for {name} = {self.bound(low)} to {self.bound(high)}{by} {{"
         with self.block(head):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,7 +33,9 @@ from avial_lab.compiler.frontends.python.kinds import (
 )
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
 from avial_lab.compiler.frontends.python.liveness import carried, is_bound, live_before
+from avial_lab.compiler.frontends.python.scheduled import Scheduled
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
+from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Fixed,
@@ -140,6 +143,8 @@ class Cell:
 
 
 ARGUMENT = "result"
+_MADE = re.compile(r"(result|global)\d*_*")
+"""Names of arguments that the person does not know."""
 
 
 def translate(
@@ -194,6 +199,7 @@ class Translation:
 
     def __post_init__(self) -> None:
         self.e = Emitter(self.source.place)
+        self.e.taken = frozenset(f"%{name}" for name in self.arguments)
         self.a = Arithmetic(self.e, self.refused)
         self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
         self.frame = Frame(self.source, self.function)
@@ -203,6 +209,7 @@ class Translation:
         self.unrolled = 0
         self.result_arrays: dict[str, str] = {}
         self.after: list[frozenset[str]] = []
+        self.told: Result = Fixed(None)
 
     # -- the whole ---------------------------------------------------------------------------------
 
@@ -211,9 +218,10 @@ class Translation:
         self.e.node = self.source.tree
         for parameter in self._parameters():
             self._argument(parameter.arg, parameter)
-        body = self._body_of(self.source)
-        result = self.block_with_result(body)
-        told = self._result(result)
+        if self.arrangement.has_tasks(self.source.tree):
+            self._with_tasks()
+        else:
+            self.told = self.result_of(self.block_with_result(self._body_of(self.source)))
         lines = [*self.e.entry, *self.e.lines]
         freed = [line.split(" = ")[0].strip() for line in self.e.entry]
         types = {
@@ -240,7 +248,25 @@ class Translation:
             ]
         )
         handed = frozenset(n for n, a in self.arguments.items() if isinstance(a, NumberArgument))
-        return Translated(text, told, self.captured, self.source.place, handed, self.e.apart)
+        return Translated(text, self.told, self.captured, self.source.place, handed, self.e.apart)
+
+    def _with_tasks(self) -> None:
+        key = id(self.source.tree.body)
+        if key not in self.bodies:
+            self.bodies[key] = self.arrangement.arranged(self._body_of(self.source))
+        self.e.plain = False
+        scheduled = Scheduled(self)
+        lines = scheduled.function(self.bodies[key])
+        given = [part.split(":")[0] for part in (*self.head, *self.results)]
+        own = [line.split(" = ")[0].strip() for line in self.e.entry]
+        buffers = [*given, *(name for name in own if name not in self.result_arrays)]
+        self.e.lines += [*scheduled.head(buffers), *lines, f"  }}{self.e.place}"]
+
+    @property
+    def arrangement(self) -> Arrangement:
+        function = self.function
+        assert isinstance(function, types.FunctionType)
+        return Arrangement(lambda node: named_in(function, node), self.refused)
 
     def _as_results(self, line: str) -> str:
         """Memory that is handed back is the caller's."""
@@ -293,7 +319,7 @@ class Translation:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def _result(self, value: Value | None) -> Result:
+    def result_of(self, value: Value | None) -> Result:
         match value:
             case None:
                 return Fixed(None)
@@ -311,10 +337,10 @@ class Translation:
                 return self._result_array(self.arrays.materialised(value))
             case Fixed(inner):
                 if isinstance(inner, Held):
-                    return self._result(self.loaded(inner))
+                    return self.result_of(self.loaded(inner))
                 return value
             case tuple():
-                return tuple(self._result(each) for each in value)
+                return tuple(self.result_of(each) for each in value)
             case _:
                 raise self.refused("this cannot be handed back", "return numbers and arrays")
 
@@ -685,7 +711,7 @@ class Translation:
         if condition.known is not None:
             self.block(node.body if condition.known else node.orelse, live)
             return
-        cells = self._cells(node, live)
+        cells = self.cells_of(node, live)
         with self.e.block(f"scf.if {condition.ssa} {{", end="" if node.orelse else "}"):
             self._refine(node.test, holds=True)
             self._scoped(node.body, live)
@@ -751,7 +777,7 @@ class Translation:
 
     # -- variables that are handed on --------------------------------------------------------------
 
-    def _cells(self, node: ast.If | ast.For | ast.While, live: frozenset[str]) -> dict[str, Cell]:
+    def cells_of(self, node: ast.If | ast.For | ast.While, live: frozenset[str]) -> dict[str, Cell]:
         """Memory for the variables that the statement hands on; those in memory already stay."""
         made: dict[str, Cell] = {}
         for name in carried(node, live):
@@ -844,11 +870,12 @@ class Translation:
         self.frame.names, self.head = dict(point.names), list(point.head)
 
     def _rolled(self, node: ast.For, sequence: Sequenced, live: frozenset[str]) -> None:
-        cells = self._cells(node, live)
+        cells = self.cells_of(node, live)
         names = dict(self.frame.names)
         low, high, step = sequence.low, sequence.high, sequence.step
         word = node.target.id if isinstance(node.target, ast.Name) else "i"
-        word = word if word.isascii() and word.isidentifier() else "i"
+        if not (word.isascii() and word.isidentifier()) or _MADE.fullmatch(word):
+            word = "i"
         known = step.known
         affine_ends = self.e.is_affine(low) and self.e.is_affine(high)
         if known is not None and known > 0 and affine_ends:
@@ -916,7 +943,7 @@ class Translation:
         if sequence.step.known is None:
             raise self.refused("the step of a range with a break is a number here", "")
         step = sequence.step.known
-        cells = self._cells(node, live)
+        cells = self.cells_of(node, live)
         names = dict(self.frame.names)
         turn = self.arrays.cell(INT, affine(sequence.low))
         compare = ast.Lt() if step > 0 else ast.Gt()
@@ -947,7 +974,7 @@ class Translation:
     def _while(self, node: ast.While, live: frozenset[str]) -> None:
         if node.orelse:
             raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
-        cells = self._cells(node, live)
+        cells = self.cells_of(node, live)
         names = dict(self.frame.names)
         self.e.keep_apart("how long the loop runs depends on data")
         self.e.bare("scf.while : () -> () {")

@@ -12,7 +12,9 @@ from mlir import ir
 
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.core.errors import VerifyError
+from avial_lab.core.words import listed
 from avial_lab.machine.devices import KINDS
 
 _PARENTS = {
@@ -26,6 +28,7 @@ _TARGET_KEYS = ("arch", "node", "name")
 _FAMILIES = ", ".join(
     dict.fromkeys(f'for any {kind.noun} arch = "{kind.family}"' for kind in KINDS)
 )
+_LOOPS = ("affine.for", "scf.for", "scf.while")
 _NAMED = ("avial.task", "avial.replicate", "avial.converge")
 _PREDICATES = ("lt", "le", "gt", "ge")
 
@@ -77,7 +80,11 @@ def verify_program(module: ir.Module, *, regions: bool = True) -> None:
 
 
 def _check_parent(op: ir.Operation) -> None:
-    parent = op.parent.operation.name if op.parent is not None else "nothing"
+    around = op.parent
+    if op.name in ("avial.task", "avial.replicate"):  # in a loop that a converge holds
+        while around is not None and around.operation.name in _LOOPS:
+            around = around.operation.parent
+    parent = around.operation.name if around is not None else "nothing"
     if parent not in _PARENTS[op.name]:
         raise VerifyError(
             f"{op.name} is in {parent}",
@@ -159,19 +166,33 @@ def _check_converge(op: ir.Operation) -> None:
         "threshold" in attributes
     ):
         raise VerifyError("avial.converge needs until, predicate and threshold together", span=span)
-    rounds = ir.IntegerAttr(attributes["max"])
-    if str(rounds.type) != "i64" or rounds.value < 1:
-        raise VerifyError(f"max of avial.converge is {rounds}, not an i64 above 0", span=span)
+    if "max" not in attributes:
+        _check_one_loop(op)
+    else:
+        rounds = ir.IntegerAttr(attributes["max"])
+        if str(rounds.type) != "i64" or rounds.value < 1:
+            raise VerifyError(f"max of avial.converge is {rounds}, not an i64 above 0", span=span)
     if sizes[0]:
         threshold = attributes["threshold"]
         if str(threshold.type) != "f64" or not math.isfinite(ir.FloatAttr(threshold).value):
             raise VerifyError(f"threshold of avial.converge is {threshold}, not an f64", span=span)
     if "predicate" in attributes and str(attributes["predicate"]).strip('"') not in _PREDICATES:
         raise VerifyError(f"the predicate is one of {', '.join(_PREDICATES)}", span=span)
-    if not any(inner.operation.name in _NAMED for inner in op.regions[0].blocks[0]):
+    if not any(inner.name in _NAMED for inner in operations_in(op) if inner != op):
         raise VerifyError("avial.converge has no task", span=span)
     for value in list(op.operands)[sizes[0] :]:
         _check_waits(op, value)
+
+
+def _check_one_loop(op: ir.Operation) -> None:
+    """Without a number of rounds a loop says how many there are."""
+    loops = [view.operation for view in op.regions[0].blocks[0] if len(view.operation.regions)]
+    if [loop.name in _LOOPS for loop in loops] != [True]:
+        raise VerifyError(
+            "avial.converge without a number of rounds holds one loop",
+            span=span_of(op.location),
+            hint=f"around its tasks: {listed(_LOOPS)}",
+        )
 
 
 def _check_target(op: ir.Operation) -> None:

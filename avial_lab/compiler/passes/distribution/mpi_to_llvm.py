@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, llvm, memref
 
 from avial_lab.compiler.codegen.runtime_calls import add_runtime
+from avial_lab.compiler.ir.attributes import KERNEL
 from avial_lab.compiler.ir.llvm_attributes import NOT_INLINED, tell_llvm
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import functions_in, itemsize_of, operations_in
@@ -267,6 +268,8 @@ def _make_local(module: ir.Operation) -> None:
         if "avial.ranks" in function.attributes:
             continue
         function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        if KERNEL in function.attributes:
+            continue  # a device knows it by its name
         old = ir.StringAttr(function.attributes["sym_name"]).value
         renamed[old] = ir.FlatSymbolRefAttr.get(f"{old}.local")
         function.attributes["sym_name"] = ir.StringAttr.get(f"{old}.local")

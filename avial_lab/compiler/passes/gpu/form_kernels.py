@@ -6,7 +6,6 @@ blocks and threads that stand for it on an emulated device, and the launches.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
@@ -21,23 +20,29 @@ from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.codegen.loops.kernel_bodies import (
     Axis,
     axes_of,
+    first_without_kernel,
     free_loops_in,
     is_launched_from_host,
-    why_no_kernel,
+)
+from avial_lab.compiler.codegen.loops.kernel_functions import (
+    NUMBERS,
+    calls_on_devices,
+    kernel_symbol,
+    name_chip,
+    refuse_kernel,
 )
 from avial_lab.compiler.codegen.loops.kernel_nests import distribute, draw_out
 from avial_lab.compiler.ir.attributes import (
     BLOCKS,
     KERNEL,
-    LAUNCH,
     LAUNCHER,
     NO_ALIAS,
-    PLACES,
+    NO_KERNEL,
     QUEUED,
     SHARED,
 )
 from avial_lab.compiler.ir.captures import Captured, remap
-from avial_lab.compiler.ir.effects import ACCESSES, LOADS, symbols_in, text_attribute
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, text_attribute
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.loop_bounds import bounds_of
 from avial_lab.compiler.ir.nesting import body_of
@@ -85,17 +90,23 @@ class FormKernels:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
-            launched = {
-                ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-                for op in operations_in(module)
-                if LAUNCH in op.attributes and PLACES not in op.attributes
-            }
+            launched = calls_on_devices(module)
             for function in functions_in(module):
-                if text_attribute(function, "sym_name") in launched and not why_no_kernel(function):
+                if text_attribute(function, "sym_name") not in launched or _is_done(function):
+                    continue
+                found = first_without_kernel(function)
+                if found is None:
                     _Launcher(module, function).write()
+                else:
+                    refuse_kernel(function, *found, who=NAME)
 
     def __str__(self) -> str:
         return NAME
+
+
+def _is_done(function: ir.Operation) -> bool:
+    """Whether outline-launches has looked at it."""
+    return LAUNCHER in function.attributes or NO_KERNEL in function.attributes
 
 
 class _Launcher:
@@ -155,15 +166,6 @@ class _Launcher:
         with ir.InsertionPoint(block.operations[len(block.operations) - 1]), self.function.location:
             kernel.launch()
 
-    def new_symbol(self) -> str:
-        """Of letters and digits alone, as PTX has names."""
-        stem = re.sub(r"\W", "_", text_attribute(self.function, "sym_name"), flags=re.ASCII)
-        known = symbols_in(self.module)
-        name, k = f"{stem}_kernel", 0
-        while name in known:
-            name, k = f"{stem}_kernel_{k}", k + 1
-        return name
-
 
 class _Kernel:
     """A loop as what a thread does. axes: outermost first. order: which of them is x, y and z."""
@@ -179,7 +181,7 @@ class _Kernel:
         self.launcher, self.loop, self.axes = launcher, loop, axes
         self.order, self.threads = order, threads
         self.index = launcher.index
-        self.name = launcher.new_symbol()
+        self.name = kernel_symbol(launcher.module, launcher.function)
         self.along, self.turns = self._several()
         self.lows: list[ir.Value] = []
         self.steps: list[ir.Value] = []
@@ -324,9 +326,10 @@ class _Kernel:
 
     def _write_kernel(self, places: Sequence[ir.Location]) -> None:
         """Which iterations are this thread's, and whether there are such."""
-        numbers = [ir.Location.name(name, self.loop.location) for name in _PLACES]
+        numbers = [ir.Location.name(name, self.loop.location) for name in NUMBERS]
         kernel, inside = self._function(self.name, [*places, *numbers])
         kernel.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
+        name_chip(kernel.operation, self.launcher.function)
         kernel.attributes[BLOCKS] = ir.ArrayAttr.get([ir.StringAttr.get(b) for b in self._blocks()])
         given = list(kernel.arguments)
         own = given[: len(self.arguments)]
@@ -495,9 +498,6 @@ class _Kernel:
         call.attributes[QUEUED] = ir.StringAttr.get(self.name)
         for point in reversed(outer):
             point.__exit__(None, None, None)
-
-
-_PLACES = ("block_x", "block_y", "block_z", "thread_x", "thread_y", "thread_z")
 
 
 def _end_of(function: func.FuncOp) -> ir.Operation:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
-from avial_lab.compiler.ir.attributes import BLOCKS, KERNEL, NO_ALIAS
+from avial_lab.compiler.ir.attributes import BLOCKS, CHIP, KERNEL, NO_ALIAS, WORKGROUP
 from avial_lab.compiler.ir.effects import STORES, text_attribute
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.views import VIEWS
@@ -21,7 +21,8 @@ from avial_lab.machine.devices.cuda import OLDEST_CHIP
 
 @dataclass(frozen=True)
 class KernelsToGpu:
-    """Each kernel in a module of its own, for the chip; nothing else stays.
+    """Each kernel in a module of its own, for the chip that it names, or else this one; nothing
+    else stays.
 
     before:  func.func private @S1_kernel(%A: memref<4x5xf32>, %i, %block_x, …)
                {avial.kernel = array<i64: 64, 4, 1>, avial.no_alias}
@@ -40,7 +41,8 @@ class KernelsToGpu:
             kernels = [f for f in functions.values() if KERNEL in f.attributes]
             for kernel in reversed(kernels):  # each comes before those that stand there
                 with ir.InsertionPoint.at_block_begin(block), kernel.location:
-                    _in_its_module(kernel, self.chip, _called_by(kernel, functions))
+                    chip = text_attribute(kernel, CHIP) if CHIP in kernel.attributes else self.chip
+                    _in_its_module(kernel, chip, _called_by(kernel, functions))
             for op in [view.operation for view in block.operations]:
                 if op.name != "gpu.module":
                     op.erase()
@@ -110,6 +112,7 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
         regions=1,
     )
     old = kernel.regions[0].blocks[0]
+    _in_one_memory(kernel)
     given = list(old.arguments)[: -2 * len("xyz")]
     kinds = [plain for argument in given for plain in plain_types(argument.type)]
     facts = [fact for argument in given for fact in _facts(argument, NO_ALIAS in kernel.attributes)]
@@ -131,6 +134,34 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
         for each in called:
             each.clone().operation.attributes["llvm.linkage"] = inlined
     _move_body(function, old, given, kinds)
+    _share_among_block(function)
+
+
+def _in_one_memory(kernel: ir.Operation) -> None:
+    """A thread's own memory has no space of its own here: LLVM finds it by its allocation."""
+    for op in operations_in(kernel):
+        for result in op.results:
+            if isinstance(result.type, ir.MemRefType):
+                kind = ir.MemRefType(result.type)
+                if str(kind.memory_space) in _OWN_SPACES:
+                    plain = ir.MemRefType.get(list(kind.shape), kind.element_type, kind.layout)
+                    result.set_type(plain)
+
+
+_OWN_SPACES = ("#gpu.address_space<private>", "5", "5 : i64", "5 : i32")
+
+
+def _share_among_block(function: ir.Operation) -> None:
+    """Memory of a block is what the function says that it has."""
+    body = function.regions[0].blocks[0]
+    shared = [op for op in operations_in(function) if WORKGROUP in op.attributes]
+    for op in shared:
+        memory = body.add_argument(op.result.type, op.location)
+        op.result.replace_all_uses_with(memory)
+        op.erase()
+    if shared:
+        count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared))
+        function.attributes["workgroup_attributions"] = count
 
 
 def _move_body(
@@ -152,6 +183,8 @@ def _move_body(
         index = ir.IndexType.get()
         asked = [(name, dimension) for name in _NUMBERS for dimension in "xyz"]
         for number, (name, dimension) in zip(numbers, asked, strict=True):
+            if not any(True for _ in number.uses):
+                continue
             which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")}
             number.replace_all_uses_with(ir.Operation.create(name, [index], [], which).result)
     for _ in range(before):

@@ -5,12 +5,13 @@ Module with gpu.launch -> module without the gpu dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.compiler.ir.attributes import ON_DEVICE
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
@@ -46,12 +47,13 @@ class EmulateGpu:
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
             # The launches first, each on its own: what was inside one is gone with it.
-            launches = [op for op in operations_in(module) if op.name == "gpu.launch"]
+            ops = list(_for_the_host(module))
+            launches = [op for op in ops if op.name == "gpu.launch"]
             for launch in launches:
                 _Launch(launch).emulate()
             if launches:
                 _drop_memory_spaces(module)
-            for op in [op for op in operations_in(module) if op.name.startswith("gpu.")]:
+            for op in [op for op in _for_the_host(module) if op.name.startswith("gpu.")]:
                 _lower_host_operation(op)
 
     def __str__(self) -> str:
@@ -366,6 +368,14 @@ class _Launch:
                 memref.store(value, self.places[target], [self.thread])
 
 
+def _for_the_host(module: ir.Operation) -> Iterator[ir.Operation]:
+    """All operations but those of kernels that only devices run."""
+    for view in module.regions[0].blocks[0].operations:
+        if ON_DEVICE not in view.operation.attributes:
+            yield view.operation
+            yield from operations_in(view.operation)
+
+
 def _body(op: ir.Operation) -> ir.Block:
     blocks = list(op.regions[0].blocks)
     segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
@@ -438,7 +448,7 @@ def _drop_memory_spaces(module: ir.Operation) -> None:
     """A CPU has one memory: `memref<4xf32, 3>` becomes `memref<4xf32>` everywhere in the functions'
     bodies.
     """
-    for op in operations_in(module):
+    for op in _for_the_host(module):
         for result in op.results:
             if isinstance(result.type, ir.MemRefType):
                 result.set_type(_in_host_memory(ir.MemRefType(result.type)))

@@ -19,6 +19,7 @@ from avial_lab.compiler.ir.attributes import (
     KERNEL,
     LAUNCH,
     LAUNCHER,
+    NO_KERNEL,
     PLACES,
     QUEUED,
     SHARED,
@@ -126,16 +127,50 @@ def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str])
         function = func.ConstantOp(signature, functions[symbol]).result
         address = ir.Operation.create(CAST, [pointer], [function]).result
         size = llvm.mlir_constant(ir.IntegerAttr.get(i64, offsets[-1]))
-        launched = call_of("avial_launch", [address, room, size])
+        why = _why_no_kernel(module, symbol)
+        if why:
+            none = llvm.mlir_zero(pointer)
+            said = _address_of(_text(module, f"{symbol}.why", why))
+            nothing = llvm.mlir_constant(ir.IntegerAttr.get(i64, 0))
+            words = [address, room, size, none, none, said, none, nothing]
+            launched = call_of("avial_launch_kernel", words)
+        else:
+            launched = call_of("avial_launch", [address, room, size])
     if STEP in call.attributes:
         launched.attributes[STEP] = call.attributes[STEP]
     call.erase()
+
+
+def _why_no_kernel(module: ir.Operation, symbol: str) -> str:
+    called = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == symbol)
+    return text_attribute(called, NO_KERNEL) if NO_KERNEL in called.attributes else ""
+
+
+def _text(module: ir.Operation, name: str, text: str) -> str:
+    """A global of that name with the text, made once; its name."""
+    start = module.regions[0].blocks[0]
+    known = (view.operation for view in start.operations)
+    if any(
+        op.name == "llvm.mlir.global" and text_attribute(op, "sym_name") == name for op in known
+    ):
+        return name
+    words = text.encode() + b"\0"
+    declared = ir.Module.parse(
+        f"llvm.mlir.global private unnamed_addr constant @t() : !llvm.array<{len(words)} x i8>",
+        module.context,
+    )
+    made = declared.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(start))
+    made.operation.attributes["sym_name"] = ir.StringAttr.get(name)
+    made.operation.attributes["value"] = ir.StringAttr.get(words)
+    return name
 
 
 def _call_launcher(call: ir.Operation) -> None:
     """With the arrays where they are on the device."""
     numbers = list(ir.DenseI64ArrayAttr(call.attributes[LAUNCH]))
     with ir.InsertionPoint(call), call.location:
+        if PLACES in call.attributes:
+            _choose(call, numbers)
         for k, (operand, number) in enumerate(zip(call.operands, numbers, strict=True)):
             if number >= 0:
                 there = _moved(_as_carried(operand, _carried(operand.type, call)), number)
@@ -213,7 +248,7 @@ def _address_of(symbol: str) -> ir.Value:
 
 
 def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:
-    """Where the next launch is, and what it may touch, where no phase says that."""
+    """Where the next launches are, and what they may touch, where no phase says that."""
     i64 = ir.IntegerType.get_signless(64)
     (place,) = ir.DenseI64ArrayAttr(call.attributes[PLACES])
     step = ir.IntegerAttr(call.attributes[STEP]).value

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mlir import ir
 
+from avial_lab.artifact.kernels import images_in
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.operations import operations_named
 
@@ -20,7 +21,7 @@ IMAGE = ".image"
 @dataclass(frozen=True)
 class EmbedKernels:
     r"""Put each image (PTX) where the launch of its kernel finds it; one that is missing stays
-    empty, and the device says so when the kernel is to run. Without `images` they are the files
+    empty, and the device says so when the kernel is to run. Without `images` they are in the files
     `ptx:NAME.ptx` beside.
 
     before:  llvm.mlir.global private constant @S1_kernel.image("\00") : !llvm.array<1 x i8>
@@ -44,7 +45,7 @@ class EmbedKernels:
         return "embed-kernels"
 
     def _image(self, kernel: str) -> str:
-        if self.images is not None:
-            return self.images.get(kernel, "")
-        path = Path(f"ptx:{kernel}.ptx")
-        return path.read_text() if path.exists() else ""
+        images = self.images
+        if images is None:
+            images = images_in(path.read_text() for path in sorted(Path().glob("ptx:*.ptx")))
+        return images.get(kernel, "")

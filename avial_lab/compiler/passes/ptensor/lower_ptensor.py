@@ -3,7 +3,7 @@
 Functions of ptensor operations -> affine loops. A value that is read once, or is cheap, is computed
 where it is read: chains of elementwise operations, broadcasts, slices and casts are one nest with
 the reduction, the product or the assignment that takes them. Nothing is contracted: the bits are
-those of one operation after the other.
+those of one operation after the other. Where all sums have few terms these are added one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from avial_lab.compiler.codegen.arrays.elementwise import (
 from avial_lab.compiler.ir.attributes import CONTRACTED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.ir.program import functions_of
+from avial_lab.compiler.ir.program import STRICT, functions_of
+from avial_lab.core.array_functions import is_multiplied_in_order, is_summed_in_order
+from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import VerifyError
 
 PREFIX = "ptensor."
@@ -66,6 +68,8 @@ class LowerPtensor:
                     continue
                 entry = function.regions[0].blocks[0]
                 operations = [view.operation for view in entry.operations]
+                if _are_sums_in_order(function):
+                    module.attributes[STRICT] = ir.UnitAttr.get()
                 made: list[ir.Value] = []
                 _Lowering(operations, made).run()
                 end = operations[-1]
@@ -466,7 +470,7 @@ class _Lowering:
             x = self._element(left, (*_stacked(stack, first[:-2], made), *row, term), nest, {})
             y = self._element(right, (*_stacked(stack, second[:-2], made), term, *column), nest, {})
             total = nest.load(into, dims[:-1])
-            nest.store(_plus_product(made.element, total, x, y), into, dims[:-1])
+            nest.store(_plus_product(made, inner, total, x, y), into, dims[:-1])
         self._is_kept(made, into)
 
     # -- loops -------------------------------------------------------------------------------------
@@ -566,9 +570,29 @@ def _joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.
     return binary(_JOINS[name], kind, total, element)
 
 
-def _plus_product(kind: ir.Type, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Rounded once where the machine does so, as BLAS has it."""
-    if isinstance(kind, ir.F32Type | ir.F64Type):
+def _are_sums_in_order(function: ir.Operation) -> bool:
+    """Whether there are sums or products of floating-point numbers, and all have few terms."""
+    found: list[bool] = []
+    for op in operations_in(function):
+        if op.name not in ("ptensor.reduce", "ptensor.matmul"):
+            continue
+        made, source = tensor_of(op.results[0]), tensor_of(op.operands[0])
+        if not isinstance(made.element_type, ir.FloatType | ir.ComplexType):
+            continue
+        kind = dtype_of_element(str(made.element_type))
+        if op.name == "ptensor.matmul":
+            found.append(is_multiplied_in_order(made.shape, source.shape[-1], kind))
+        elif ir.StringAttr(op.attributes["op"]).value in ("sum", "prod"):
+            found.append(is_summed_in_order(source.shape, kind))
+    return bool(found) and all(found)
+
+
+def _plus_product(made: _Value, terms: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Rounded once where there are many and the machine does so, as BLAS has it."""
+    kind = made.element
+    if isinstance(kind, ir.F32Type | ir.F64Type) and not is_multiplied_in_order(
+        made.shape, terms, dtype_of_element(str(kind))
+    ):
         return math.fma(x, y, total)
     if is_bool(kind):
         return arith.ori(total, arith.andi(x, y))

@@ -17,6 +17,7 @@ from mlir import ir, passmanager
 from avial_lab.compiler.analysis.accesses.no_alias import has_no_aliases
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.catalogue import PLAIN
+from avial_lab.compiler.codegen.outline_tasks import is_gpu_task
 from avial_lab.compiler.ir.attributes import AS_WRITTEN, SHARED
 from avial_lab.compiler.ir.effects import symbols_in
 from avial_lab.compiler.ir.operations import (
@@ -58,8 +59,8 @@ class NormaliseTasks:
     before:  func.func private @t(%A, %B, %C) { linalg.matmul ins(%A, %B) outs(%C) }
     after:   func.func private @t(%A, %B, %C) { affine.for … { affine.for … { affine.for … } } }
 
-    Left as they are written: bodies of fewer than `least` iterations, kernels of a GPU, bodies
-    whose arrays may share memory, and bodies that have no such form, which say why.
+    Left as they are written: bodies of fewer than `least` iterations, but for a GPU's; kernels of a
+    GPU, bodies whose arrays may share memory, and bodies that have no such form, which say why.
     """
 
     least: int = LEAST
@@ -82,6 +83,8 @@ def _may_be_loops(function: ir.Operation, least: int) -> bool:
     """Whether it is worth a try: no kernel, no values of tensors, and enough iterations."""
     if any(op.name.startswith(_NO_LOOPS) for op in operations_in(function)):
         return False
+    if is_gpu_task(function):
+        return True  # whose threads are looked for among affine loops
     count = sum(_iterations(block) for block in function.regions[0].blocks)
     return count >= least
 

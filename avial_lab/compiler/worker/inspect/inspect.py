@@ -19,12 +19,12 @@ from avial_lab.artifact.stages import Inside, Lines, PassStep, Stage, StageInsid
 from avial_lab.compiler.analysis.costs.operation_counts import operation_counts
 from avial_lab.compiler.backends.llvm import assembly_of, bitcode, optimised, optimised_command
 from avial_lab.compiler.backends.tools import host_triple
+from avial_lab.compiler.catalogue import LAUNCHED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
-from avial_lab.compiler.lowering.gpu import gpu_text, has_gpu_tasks
+from avial_lab.compiler.lowering.gpu import has_kernels, kernel_modules
 from avial_lab.compiler.lowering.run import Stages
 from avial_lab.compiler.lowering.stages import our_line
-from avial_lab.compiler.passes.gpu.select_gpu_tasks import SelectGpuTasks
 from avial_lab.compiler.worker.inspect.debug_lines import assembly_origins, llvm_origins
 from avial_lab.compiler.worker.inspect.kernels import kernels_inside
 from avial_lab.compiler.worker.inspect.origins import LocatedText
@@ -39,12 +39,12 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
     """What is inside of `stages`, in the order they come; `cell` is whose lines are looked for."""
     found: list[StageInside] = []
     kernels: dict[str, Stage] = {}
-    before_kernels, selected = "", PassStep("", "", 0.0, 0, 0, None)
+    before_kernels, made = "", PassStep("", "", 0.0, 0, 0, None)
     llvm_ir, marked = "", _Marked("", [])
     for stage, module in stages:
         if isinstance(module, ir.Operation):
-            if stage.name == "mpi" and has_gpu_tasks(module):
-                before_kernels, selected = _selected(stage, module)
+            if stage.name == "host" and has_kernels(module):
+                before_kernels, made = _kernels(stage, module)
             if stage.name == "llvm":
                 marked = _with_debug_information(_located(module, cell))
             found.append(_of_mlir(stage, module, log, cell))
@@ -56,22 +56,22 @@ def look_inside(stages: Stages, log: PassLog, cell: str) -> Inside:
             found.append(_of_object(stage, llvm_ir, marked, cpu))
         else:
             kernels[stage.name] = stage
-    if kernels and not before_kernels:  # of loops, made of what the CPU would run
-        found += [_stage(stage, None) for stage in kernels.values()]
-    elif kernels:
-        found += kernels_inside(selected, before_kernels, kernels, cell)
+    if kernels:
+        found += kernels_inside(made, before_kernels, kernels, cell)
     return Inside(tuple(found))
 
 
-def _selected(mpi: Stage, module: ir.Operation) -> tuple[str, PassStep]:
-    """The functions of GPU tasks with their places, and the pass that left them."""
+def _kernels(host: Stage, module: ir.Operation) -> tuple[str, PassStep]:
+    """The kernels with their places, and the pass that made them."""
     started = time.perf_counter()
-    text = gpu_text(module)
+    kernels = kernel_modules(module)
     seconds = time.perf_counter() - started
+    asked = {"use_name_loc_as_prefix": True, "enable_debug_info": True}
+    text = str(kernels.get_asm(assume_verified=True, **asked))
     clean = "\n".join(LocatedText(text, "").lines) + "\n"
-    step = step_between("select-gpu-tasks", seconds, mpi.text, clean)
-    line = our_line((SelectGpuTasks(),), "mpi.mlir", "gpu.0.mlir")
-    return text, replace(step, command=line)
+    passes = LAUNCHED.passes()
+    step = step_between(str(passes[0]), seconds, host.text, clean)
+    return text, replace(step, command=our_line(passes, "host.mlir", "gpu.mlir"))
 
 
 def look_at_text(stages: Iterable[Stage], edited: str) -> Inside:

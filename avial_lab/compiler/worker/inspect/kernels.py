@@ -1,6 +1,6 @@
 """The GPU's stages from within: mlir-opt tells what each pass did, and keeps the places.
 
-Text of the GPU tasks with its locations -> what the stages `gpu` and `ptx:…` are made of.
+Text of the kernels with its locations -> what the stages `gpu` and `ptx:…` are made of.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from avial_lab.artifact.stages import Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.backends.nvptx import (
     belongs,
     in_kernels,
     mlir_opt,
-    outline_passes,
     ptx_of,
     to_ptx,
 )
@@ -57,22 +55,19 @@ class _Dump:
 
 
 def kernels_inside(
-    selected: PassStep, gpu_text: str, stages: Mapping[str, Stage], cell: str
+    made: PassStep, gpu_text: str, stages: Mapping[str, Stage], cell: str
 ) -> Iterator[StageInside]:
-    """The stages `gpu` and `ptx:…`; `gpu_text` is what they are made of, with its locations, and
-    `selected` the pass that left it.
+    """The stages `gpu` and `ptx:…`; `gpu_text` is the first with its locations, and `made` the pass
+    that made it.
     """
-    outline = outline_passes(gpu_text)
-    with ThreadPoolExecutor(3) as pool:
-        told = pool.submit(mlir_opt, outline, gpu_text, *_TELLING)
-        located = mlir_opt(outline, gpu_text, *_NAMES, "--mlir-print-debuginfo")
-        outlined = LocatedText(located.stdout, cell)
-        clean = "\n".join(outlined.lines) + "\n"
-        numbered, table = outlined.numbered()
-        with_debug = (to_ptx(bare=True)[0], _SCOPE, to_ptx(bare=True)[1])
-        debug = pool.submit(mlir_opt, with_debug, numbered)
-        compiled = pool.submit(mlir_opt, to_ptx(bare=True), clean, *_TELLING)
-        yield _gpu(stages["gpu"], outlined, told.result(), outline, selected)
+    located = LocatedText(gpu_text, cell)
+    clean = "\n".join(located.lines) + "\n"
+    numbered, table = located.numbered()
+    *before, last = to_ptx()
+    with ThreadPoolExecutor(2) as pool:
+        debug = pool.submit(mlir_opt, (*before, _SCOPE, last), numbered)
+        compiled = pool.submit(mlir_opt, to_ptx(), clean, *_TELLING)
+        yield _gpu(stages["gpu"], located, made)
         for name, stage in stages.items():
             task = name.removeprefix("ptx:")
             if name != "gpu" and stage.language == "ptx":
@@ -82,24 +77,13 @@ def kernels_inside(
                 yield StageInside(name, ((),) * len(stage.text.splitlines()))
 
 
-def _gpu(
-    stage: Stage,
-    outlined: LocatedText,
-    told: subprocess.CompletedProcess[str],
-    passes: Sequence[str],
-    selected: PassStep,
-) -> StageInside:
+def _gpu(stage: Stage, located: LocatedText, made: PassStep) -> StageInside:
     lines = stage.text.splitlines()
-    fits = lines == outlined.lines
-    origins = outlined.origins if fits else ((),) * len(lines)
-    merged = [list(group)[-1] for _, group in groupby(_dumps(told.stderr), lambda d: d.argument)]
-    steps = dumped_steps(_timed(merged, told.stderr), selected.text or "")
-    if len(steps) == len(passes):
-        steps = with_commands(steps, passes, "gpu.0.mlir", "gpu")
+    fits = lines == located.lines
     return StageInside(
         stage.name,
-        origins,
-        (selected, *steps),
+        located.origins if fits else ((),) * len(lines),
+        (replace(made, text=stage.text),),
         parts_of(stage.text, "mlir"),
         counts_of(stage.text, "mlir"),
         {} if fits else {"lines": "their source line is not known"},
@@ -115,7 +99,7 @@ def _ptx(
 ) -> StageInside:
     mine = [d for d in _dumps(told.stderr) if d.symbol and belongs(d.symbol, task)]
     steps = dumped_steps(_timed(mine, told.stderr), before)
-    passes = in_kernels(bare=True)
+    passes = in_kernels()
     if len(steps) == len(passes):
         steps = with_commands(steps, passes, "gpu.mlir", stage.name)
     last = next((text for text in (s.text for s in reversed(steps)) if text is not None), before)

@@ -32,6 +32,7 @@ typedef struct {
     int64_t dims, extents[MAX_DIMS], itemsize;
     char *host;
     bool pinned;
+    bool used; /* by the step at hand */
 } Shape;
 
 enum { LEAST_PINNED = 1 << 20 }; /* bytes; it takes some 40 us for each of them */
@@ -113,10 +114,9 @@ bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *d
         return refused("out of memory for devices");
     }
     int64_t available = here.driver->count();
-    for (int64_t k = 0, own = 0; k < devices; k++) {
+    for (int64_t k = 0; k < devices; k++) {
         if (driver[k] != rank) continue;
-        int64_t number = available > 0 ? own % available : own;
-        own++;
+        int64_t number = available > 0 ? k % available : k; /* ranks side by side take others */
         here.places[k].device = here.driver->open(number);
         if (!went(here.places[k].device)) return false;
     }
@@ -301,7 +301,9 @@ static void *kernel_on(Place *p, const DeviceKernel *kernel)
         if (p->found[k].name == kernel->name && p->found[k].image == kernel->image)
             return p->found[k].kernel;
     if (!kernel->image || !kernel->image[0]) {
-        refused("what is to run on the device has no kernel that it could load");
+        refused(!kernel->image && kernel->name ? kernel->name
+                                               : "what is to run on the device has no kernel that "
+                                                 "it could load");
         return NULL;
     }
     Found *more = realloc(p->found, (size_t)(p->kernels + 1) * sizeof *more);
@@ -384,11 +386,12 @@ void avial_step_on(int64_t place, int64_t number)
 {
     step.place = place;
     step.number = number;
+    for (int64_t k = 0; k < here.arrays; k++) here.shapes[k].used = false;
 }
 
 void avial_step_uses(int64_t array)
 {
-    if (!avial_device_failed) avial_touch(step.place, array, 1);
+    if (!avial_device_failed) here.shapes[array].used = true;
 }
 
 /* A copy to a device waits too: a message or a task may write the host's memory next. */
@@ -398,10 +401,12 @@ void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box
     avial_host_waits(to < here.ranks);
 }
 
+/* Of a step with several launches from the first to the last. */
 static void keep_times(int64_t tag, int64_t began_ns, int64_t ended_ns)
 {
-    avial_ran[2 * tag] = began_ns;
-    avial_ran[2 * tag + 1] = ended_ns;
+    int64_t *ran = &avial_ran[2 * tag];
+    if (!ran[0] || began_ns < ran[0]) ran[0] = began_ns;
+    if (ended_ns > ran[1]) ran[1] = ended_ns;
 }
 
 /* What the ownership runtime has for phases, where that is not linked. */
@@ -420,6 +425,8 @@ static void launch_step(const DeviceKernel *kernel, const void *data, int64_t by
 {
     if (avial_device_failed) return;
     avial_on_launch(avial_ran ? keep_times : NULL);
+    for (int64_t k = 0; k < here.arrays; k++)
+        if (here.shapes[k].used && !avial_touch(step.place, k, 1)) return;
     avial_launch_at(step.place, kernel, data, bytes, step.number);
 }
 

@@ -46,7 +46,7 @@ AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
 /* What is to run on a device. `emulated`: the program's function that does it, for emulated devices;
  * it is handed the arguments. sizes: blocks in x, y and z, threads of a block, and the bytes that
  * these share; NULL for one thread. image: PTX or a cubin with the kernel `name`, whose k-th argument
- * is `offsets[k]` bytes into the arguments; NULL where there is none. */
+ * is `offsets[k]` bytes into the arguments; NULL where there is none, and then the name says why. */
 typedef struct {
     void (*emulated)(void *);
     const int64_t *sizes;
@@ -78,7 +78,7 @@ extern int64_t avial_device_failed AVIAL_DEVICE;
 /* When each launch ran: two words for each step, ns of CLOCK_MONOTONIC; where it is not NULL. */
 extern int64_t *avial_ran AVIAL_DEVICE;
 
-/* The next launch is that of the step, on the place; it uses the array. */
+/* The next launches are those of the step, on the place; they use the array. */
 AVIAL_DEVICE void avial_step_on(int64_t place, int64_t step);
 AVIAL_DEVICE void avial_step_uses(int64_t array);
 

@@ -1,0 +1,306 @@
+"""Launches that the text writes, as kernels: a GPU runs the launch, an emulated one its loops.
+
+Functions of GPU tasks with gpu.launch -> what one thread does, the launch that stands for it on an
+emulated device, and calls that put kernels into a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlir import ir
+from mlir.dialects import arith, func, memref
+
+from avial_lab.compiler.codegen.loops.kernel_bodies import why_not_in_thread
+from avial_lab.compiler.codegen.loops.kernel_functions import (
+    NUMBERS,
+    calls_on_devices,
+    kernel_symbol,
+    name_chip,
+    refuse_kernel,
+)
+from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
+    KERNEL,
+    LAUNCHER,
+    NO_ALIAS,
+    ON_DEVICE,
+    PLACES,
+    QUEUED,
+    SHARED,
+    WORKGROUP,
+)
+from avial_lab.compiler.ir.captures import Captured, remap
+from avial_lab.compiler.ir.effects import is_pure, text_attribute
+from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.nesting import FORS, parent_of
+from avial_lab.compiler.ir.operations import (
+    constant_of,
+    functions_in,
+    nbytes_of,
+    operations_in,
+    operations_named,
+)
+from avial_lab.compiler.ir.remarks import add_remark
+from avial_lab.core.words import format_bytes
+
+NAME = "outline-launches"
+
+_AROUND = frozenset({*FORS, "scf.if", "affine.if", "scf.yield", "affine.yield", "func.return"})
+"""What the host may do around launches: it has none of the device's memory."""
+
+_OF_THREADS = frozenset({"gpu.barrier", "gpu.terminator", "memref.atomic_rmw"})
+
+MOST_STATIC_SHARED = 48 << 10
+"""Bytes that a block may have without asking for more (CUDA C++ Programming Guide, 16)."""
+
+
+@dataclass(frozen=True)
+class OutlineLaunches:
+    """Each launch of a GPU task becomes a kernel, and the call of its grid.
+
+    before:  func.func private @t(%A, %B) {
+               gpu.launch blocks(…) in (%x, …) threads(…) in (%c64, …) { %i = gpu.global_id x … } }
+    after:   func.func private @t_kernel(%A, %B, %block…, %thread…)
+                 {avial.kernel = array<i64: 64, 1, 1>, avial.on_device} { %i = … %block_x … }
+             func.func private @t_kernel.grid(%A, %B, %x, %y, %z) { gpu.launch … { … } }
+             func.func private @t(%A, %B) {avial.launcher} {
+               call @t_kernel.grid(%A, %B, %x, …) {avial.queued = "t_kernel"} }
+
+    A function that does something else beside its launches, or whose threads do what no kernel has
+    yet, stays as it is and says why.
+    """
+
+    def __call__(self, module: ir.Operation) -> None:
+        with module.context, ir.Location.unknown(module.context):
+            launched = calls_on_devices(module, having=PLACES)
+            for function in functions_in(module):
+                if text_attribute(function, "sym_name") not in launched:
+                    continue
+                launches = operations_named(function, "gpu.launch")
+                if not launches:
+                    continue
+                found = _why_not(function)
+                if found is None:
+                    for launch in launches:
+                        _Launch(module, function, launch).write()
+                    function.attributes[LAUNCHER] = ir.UnitAttr.get()
+                    function.attributes[SHARED] = ir.UnitAttr.get()
+                else:
+                    refuse_kernel(function, *found, who=NAME)
+
+    def __str__(self) -> str:
+        return NAME
+
+
+def _why_not(function: ir.Operation) -> tuple[ir.Operation, str] | None:
+    """What keeps its launches from being kernels, and why."""
+    for op in operations_in(function):
+        launch = _launch_around(op)
+        if op.name == "gpu.launch":
+            why = _why_not_launched(op)
+        elif launch is not None:
+            why = _why_not_in_launch(op)
+        elif op.name in _AROUND or is_pure(op):
+            why = "it hands on numbers between launches" if _hands_on(op) else ""
+        else:
+            why = f"it has {op.name} beside its launches"
+        if why:
+            return op, why
+    return None
+
+
+def _hands_on(op: ir.Operation) -> bool:
+    return op.name in (*FORS, "scf.if", "affine.if") and len(op.results) > 0
+
+
+def _launch_around(op: ir.Operation) -> ir.Operation | None:
+    around = parent_of(op)
+    while around is not None and around.name != "gpu.launch":
+        around = parent_of(around)
+    return around
+
+
+def _why_not_launched(launch: ir.Operation) -> str:
+    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    if len(launch.regions[0].blocks) != 1:
+        return "its kernel has several blocks"
+    if segments[0] or any(segments[7:]) or len(launch.results):
+        return (
+            "its launch is asynchronous, has clusters or shared memory of a size known at run time"
+        )
+    if any(constant_of(value) is None for value in list(launch.operands)[3:6]):
+        return "the threads of a block are known only at run time"
+    shared, _ = _memory_of(launch)
+    nbytes = sum(nbytes_of(ir.MemRefType(each.type)) for each in shared)
+    if nbytes > MOST_STATIC_SHARED:
+        most = format_bytes(MOST_STATIC_SHARED)
+        return f"its blocks share {format_bytes(nbytes)}, and kernels are made with up to {most}"
+    return ""
+
+
+def _why_not_in_launch(op: ir.Operation) -> str:
+    if op.name in _OF_THREADS or op.name in _INDICES:
+        return ""
+    return f"it has {op.name}" if op.name.startswith("gpu.") else why_not_in_thread(op)
+
+
+_INDICES = frozenset(
+    f"gpu.{name}" for name in ("block_id", "thread_id", "block_dim", "grid_dim", "global_id")
+)
+
+_BLOCK, _THREAD, _GRID, _WIDTH, _MEMORY = 0, 3, 6, 9, 12
+"""Where block ids, thread ids, the grid, a block, and memory begin in a launch's arguments."""
+
+
+def _memory_of(launch: ir.Operation) -> tuple[Sequence[ir.Value], Sequence[ir.Value]]:
+    """Of a block, and of a thread."""
+    given = list(launch.regions[0].blocks[0].arguments)[_MEMORY:]
+    count = 0
+    if "workgroup_attributions" in launch.attributes:
+        count = ir.IntegerAttr(launch.attributes["workgroup_attributions"]).value
+    return given[:count], given[count:]
+
+
+@dataclass
+class _Launch:
+    module: ir.Operation
+    function: ir.Operation
+    launch: ir.Operation
+    threads: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        widths = [constant_of(value) for value in list(self.launch.operands)[3:6]]
+        self.threads = tuple(width for width in widths if width is not None)
+        self.body = self.launch.regions[0].blocks[0]
+        self.index = ir.IndexType.get()
+        self.name = kernel_symbol(self.module, self.function)
+
+    def write(self) -> None:
+        self._ask_for_numbers()
+        inner = list(operations_in(self.launch))
+        captured = Captured.by(inner)
+        own = list(self.body.arguments)
+        self.arguments = [value for value in captured.arguments if value not in own]
+        self.chain = captured.chain
+        self._write_kernel()
+        grid = [self.launch.operands[k] for k in range(3)]
+        place = self.launch.location
+        with ir.InsertionPoint(self.launch), place:
+            call = func.CallOp([], f"{self.name}.grid", [*self.arguments, *grid])
+        call.attributes[QUEUED] = ir.StringAttr.get(self.name)
+        shape = " x ".join(map(str, self.threads[: max(1, _axes(self.threads))]))
+        add_remark(self.launch, NAME, f"a kernel with blocks of {shape} threads")
+        self._write_grid()
+
+    def _ask_for_numbers(self) -> None:
+        """What the launch hands its body is asked for by operations, as others write it."""
+        arguments = list(self.body.arguments)
+        with ir.InsertionPoint.at_block_begin(self.body), self.launch.location:
+            for first, name in ((_BLOCK, "block_id"), (_THREAD, "thread_id"), (_GRID, "grid_dim")):
+                for d, dimension in enumerate("xyz"):
+                    if any(True for _ in arguments[first + d].uses):
+                        asked = _ask(name, dimension, arguments[first + d].location)
+                        arguments[first + d].replace_all_uses_with(asked)
+            for d, width in enumerate(self.threads):
+                if any(True for _ in arguments[_WIDTH + d].uses):
+                    known = arith.constant(self.index, width)
+                    arguments[_WIDTH + d].replace_all_uses_with(known)
+
+    # -- what a thread does ------------------------------------------------------------------------
+
+    def _function(
+        self, name: str, more: tuple[str, ...]
+    ) -> tuple[func.FuncOp, dict[ir.Value, ir.Value]]:
+        """Of what the launch uses from outside, and so many indices; what is called how there."""
+        kinds = [value.type for value in self.arguments] + [self.index] * len(more)
+        with ir.InsertionPoint(self.function), self.launch.location:
+            function = func.FuncOp(name, (kinds, []), visibility="private")
+        function.attributes[SHARED] = ir.UnitAttr.get()
+        if NO_ALIAS in self.function.attributes:
+            function.attributes[NO_ALIAS] = ir.UnitAttr.get()
+        names = [ir.Location.name(each, self.launch.location) for each in more]
+        block = function.add_entry_block([*(v.location for v in self.arguments), *names])
+        inside: dict[ir.Value, ir.Value] = dict(zip(self.arguments, block.arguments, strict=False))
+        with ir.InsertionPoint(block), self.launch.location:
+            for fixed in self.chain:
+                copy = fixed.clone()
+                remap(copy, inside)
+                inside.update(zip(fixed.results, copy.results, strict=True))
+        return function, inside
+
+    def _write_kernel(self) -> None:
+        function, inside = self._function(self.name, NUMBERS)
+        function.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
+        function.attributes[BLOCKS] = ir.ArrayAttr.get(
+            [ir.StringAttr.get(_in_words(value)) for value in list(self.launch.operands)[:3]]
+        )
+        function.attributes[ON_DEVICE] = ir.UnitAttr.get()
+        name_chip(function.operation, self.function)
+        block = function.operation.regions[0].blocks[0]
+        numbers = list(block.arguments)[-len(NUMBERS) :]
+        shared, own = _memory_of(self.launch)
+        with ir.InsertionPoint(block), self.launch.location:
+            for memory in (*shared, *own):
+                made = memref.alloca(ir.MemRefType(memory.type), [], [])
+                if memory in shared:
+                    made.owner.attributes[WORKGROUP] = ir.UnitAttr.get()
+                inside[memory] = made
+            for view in list(self.body.operations)[:-1]:
+                copy = view.operation.clone()
+                for op in (copy.operation, *operations_in(copy.operation)):
+                    remap(op, inside)
+                inside.update(zip(view.operation.results, copy.operation.results, strict=True))
+            func.ReturnOp([])
+        for op in list(operations_in(function.operation)):
+            if op.name in _INDICES and op.name != "gpu.grid_dim":
+                with ir.InsertionPoint(op), op.location:
+                    op.result.replace_all_uses_with(self._number(op, numbers))
+                op.erase()
+
+    def _number(self, op: ir.Operation, numbers: list[ir.Value]) -> ir.Value:
+        d = next(k for k, x in enumerate("xyz") if f"dim {x}" in str(op.attributes["dimension"]))
+        block, thread = numbers[d], numbers[3 + d]
+        if op.name == "gpu.block_id":
+            return block
+        if op.name == "gpu.thread_id":
+            return thread
+        width = arith.constant(self.index, self.threads[d])
+        if op.name == "gpu.block_dim":
+            return width
+        return arith.addi(arith.muli(block, width), thread)
+
+    # -- all of them -------------------------------------------------------------------------------
+
+    def _write_grid(self) -> None:
+        """The launch itself, in a function of its own."""
+        function, inside = self._function(f"{self.name}.grid", ("x", "y", "z"))
+        block = function.operation.regions[0].blocks[0]
+        extents = list(block.arguments)[-3:]
+        with ir.InsertionPoint(block), self.launch.location:
+            widths = [arith.constant(self.index, width) for width in self.threads]
+            end = func.ReturnOp([])
+        self.launch.move_before(end.operation)
+        for k, size in enumerate((*extents, *widths)):
+            self.launch.operands[k] = size
+        for op in operations_in(self.launch):
+            remap(op, inside)
+
+
+def _ask(name: str, dimension: str, place: ir.Location) -> ir.Value:
+    which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")}
+    with place:
+        return ir.Operation.create(f"gpu.{name}", [ir.IndexType.get()], [], which).result
+
+
+def _axes(threads: tuple[int, ...]) -> int:
+    return max((d + 1 for d, width in enumerate(threads) if width != 1), default=1)
+
+
+def _in_words(value: ir.Value) -> str:
+    known = constant_of(value)
+    if known is not None:
+        return str(known)
+    span = span_of(value.location)
+    return f"as line {span.line} says" if span is not None else "known at run time"
