@@ -44,8 +44,8 @@ Reads and writes are derived from the body. `reads(%a) writes(%b)` declares them
 checked; `after %task1` adds an edge by hand. Touching a buffer that is not listed is an error.""",
     "avial.replicate": """A task split over all devices of its target.
 
-Its outer parallel loop is divided (`--division=block | cyclic(N) | grid`); a device computes what
-it owns, neighbours send what they read of each other, reductions are joined.""",
+Its outer parallel loop is divided (`--division=block | cyclic(N) | grid | auto`); a device
+computes what it owns, neighbours send what they read of each other, reductions are joined.""",
     "avial.converge": """Repeats its tasks: at most `max` times, or until a condition holds.
 
 The condition compares a buffer of one element (`lt le gt ge`); all ranks stop in the same

@@ -27,6 +27,7 @@ from avial_lab.planning.costs import Costs
 from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
+from avial_lab.program.predicted_division import with_best_division
 from avial_lab.program.program import Program
 from avial_lab.program.session import remember
 from avial_lab.program.tuned import tuning_key_of, with_choice
@@ -83,15 +84,18 @@ def compile(
     one, if some target asks for a GPU.
 
     The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
-    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)` or `grid`):
-    each is refused where the program has nothing of the kind. With `sync="levels"` all ranks wait
-    for each other after each level of the graph, in a loop after each level of its body.
+    `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)`, `grid`, or
+    `auto`: whichever of these is predicted to be the fastest, which `explain()` tells): each is
+    refused where the program has nothing of the kind. With `sync="levels"` all ranks wait for each
+    other after each level of the graph, in a loop after each level of its body.
 
     `parallel` divides a function on tensors over the ranks: "data 2, pipeline 2 x 8 1f1b", or a
     list of such texts, one transform after the other (`planning/parallelism.py`).
 
     `gradient` names arguments ("w0 w1") by which a function on tensors returns the derivatives of
-    its first result, too, behind its own results; the sequential reference does so as well.
+    its first result, too, behind its own results; the sequential reference does so as well. With
+    `update` ("adamw lr=0.001"; `planning/optimizers.py`) it returns the arguments as they are after
+    a step in place of the derivatives, and behind all of them what the optimizer keeps.
 
     `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
     they are worth; `sizes` gives others theirs in place of the machine's
@@ -116,21 +120,30 @@ def compile(
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
-    if (chosen.parallel or chosen.gradient) and holds_schedule(text):
+    if (chosen.parallel or chosen.gradient or chosen.update) and holds_schedule(text):
         raise OptionError(
             "parallel and gradient are for functions on tensors, and this program says itself "
             "what its tasks are",
             hint="leave them out, or write func.func @f(%x: tensor<8x4xf32>) -> …",
         )
-    source = replace(source, parallel=chosen.parallel, gradient=chosen.gradient)
+    source = replace(
+        source, parallel=chosen.parallel, gradient=chosen.gradient, update=chosen.update
+    )
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:
         question = with_choice(question, choice)
-    with disk_errors():
-        built = build(question, timeout, progress)
-    arrays = bound | _result_arrays(source, bound, built)
-    program = Program(name, arrays, question, built, choice=choice)
+
+    def made(question: Build) -> Program:
+        with disk_errors():
+            built = build(question, timeout, progress)
+        return Program(name, bound | _result_arrays(source, bound, built), question, built)
+
+    division = ""
+    if chosen.division.auto:
+        question, division = with_best_division(question, made)
+    program = made(question)
+    program.choice, program.division = choice, division
     remember(program)
     return program
 

@@ -42,9 +42,10 @@ from avial_lab.compiler.requests import (
     Weigh,
     Weighed,
 )
-from avial_lab.core.buffers import bind_arrays, read_box
+from avial_lab.core.buffers import UNBOUNDED, bind_arrays, read_box
 from avial_lab.core.errors import (
     AvialError,
+    BindError,
     CellSpan,
     CheckError,
     CompilerCrash,
@@ -143,6 +144,8 @@ class Program:
     """The program that this one was resumed from, the edited stage, and its text."""
     choice: Choice | None = field(default=None, repr=False)
     """What tuning found on this machine, where the program is compiled so."""
+    division: str = field(default="", repr=False)
+    """What the divisions are predicted to take, where the fastest was asked for."""
     _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
     """What its runs took, by the number of threads."""
     _walks: dict[tuple[Topology, int], Turns] = field(
@@ -271,9 +274,9 @@ class Program:
             replace(verdict, model=_modelled(verdict.demand, ceilings))
             for verdict in self.built.verdicts
         )
-        return Explanation(
-            verdicts, told, self.choice, self.built.sizes, self.built.fault, self.built.divided
-        )
+        divided = (*self.built.divided, *([self.division] if self.division else []))
+        sizes, fault = self.built.sizes, self.built.fault
+        return Explanation(verdicts, told, self.choice, sizes, fault, divided)
 
     def simulate(
         self, topology: Topology | str | Path | None = None, *, trips: int | None = None
@@ -330,6 +333,12 @@ class Program:
 
     def _walked(self, topology: Topology | None, trips: int | None) -> Walked:
         """A program of loops, turn by turn."""
+        open_sizes = next((b for b in self.graph.buffers if UNBOUNDED in b.shape), None)
+        if open_sizes is not None:
+            raise BindError(
+                f"nothing can be predicted: the size of '{open_sizes.name}' is not known",
+                hint=f"compile it with that array ({open_sizes.type})",
+            )
         here = self.schedule.topology
         machine = here if topology is None else topology
         trips = self._trips_in(self.trace) if trips is None else trips

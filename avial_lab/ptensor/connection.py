@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +68,7 @@ class Connection:
     trace: Trace | None = None
     always_compiled: bool = False
     _last: Recorded | None = None
+    _writing: bool = False
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
@@ -102,11 +103,13 @@ class Connection:
         """Run what is recorded. Whatever happens, the next recording begins empty."""
         recording, self.recording = self.recording, Recording()
         recorded = recording.finish()
+        self._writing = False
         try:
             residents = self._run(recorded) if recorded is not None else {}
         except BaseException:
-            # What was to be written is neither what it was nor what it was to be.
-            recording.settle(lambda memory: _lose(memory, recording))
+            # What was to be written is neither what it was nor what it was to be, once that began.
+            written = recording.written if self._writing else set[str]()
+            recording.settle(lambda memory: _lose(memory, written))
             raise
         recording.settle(lambda memory: _settle(memory, residents))
 
@@ -182,6 +185,7 @@ class Connection:
 
     def _compute(self, recorded: Recorded) -> dict[str, Resident]:
         program = self._program(recorded)
+        self._writing = True
         residents = {
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
@@ -349,8 +353,8 @@ def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
 
 
-def _lose(memory: Memory, recording: Recording) -> None:
-    if memory.resident is None or memory.name in recording.written:
+def _lose(memory: Memory, written: Set[str]) -> None:
+    if memory.resident is None or memory.name in written:
         memory.lost = True
 
 

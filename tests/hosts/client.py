@@ -1,6 +1,7 @@
 """A client on `login`: a cluster over hosts that does what the lines of its input say.
 
     start HOSTS PPN    the cluster; answered by its status and the ranks' places
+    carry MIB          an array of that size to the ranks
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -23,6 +24,20 @@ from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.hosts import Hosts
 from avial_lab.runtime.launch.progress import RunState
+
+SUMS = """
+func.func @sums(%a: memref<ROWSx1024xf64>, %b: memref<ROWSxf64>) {
+  affine.for %i = 0 to ROWS {
+    affine.for %j = 0 to 1024 {
+      %x = affine.load %a[%i, %j] : memref<ROWSx1024xf64>
+      %y = affine.load %b[%i] : memref<ROWSxf64>
+      %s = arith.addf %x, %y : f64
+      affine.store %s, %b[%i] : memref<ROWSxf64>
+    }
+  }
+  return
+}
+"""
 
 
 def answer(**words: Any) -> None:
@@ -71,6 +86,22 @@ class Client:
         trace = program.trace
         assert trace is not None
         answer(check=program.check_report, sent=trace.bytes_sent, printed=str(program.printed))
+
+    def carry(self, mib: str) -> None:
+        """Sums of the rows of an array of that size; what was said meanwhile."""
+        assert self.cluster is not None
+        rows = int(mib) * 128  # of 8 KiB
+        array, sums = np.random.default_rng(0).random((rows, 1024)), np.zeros(rows)
+        program = avial_lab.compile(
+            SUMS.replace("ROWS", str(rows)), arrays={"a": array, "b": sums},
+            topology=self.cluster.topology,
+        )  # fmt: skip
+        said: list[str] = []
+        began = time.monotonic()
+        program.run(self.cluster, progress=lambda state: said.append(str(state)))
+        seconds = time.monotonic() - began
+        right = bool(np.allclose(sums, array.sum(axis=1)))
+        answer(right=right, said=said, bytes_per_s=array.nbytes / seconds)
 
     def leave(self) -> None:
         assert self.cluster is not None

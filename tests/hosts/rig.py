@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LOGIN = "login"
 LOGIN_ADDRESS = "10.77.0.100"
-_TOOLS = ("ip", "setpriv", "unshare", "nsenter", "mount", "ssh", "sshd", "ssh-keygen")
+_TOOLS = ("ip", "setpriv", "unshare", "nsenter", "mount", "ssh", "sshd", "ssh-keygen", "tc")
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _PATH = f"{os.environ.get('PATH', '')}:{_SBIN}"
 
@@ -114,6 +114,16 @@ class Host:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.process.wait()
+
+    def cut_off_from(self, other: Host) -> None:
+        """Packets from here to there go to a card that nobody has."""
+        nobody = ("lladdr", "02:00:00:00:00:fe", "dev", "eth0", "nud", "permanent")
+        self.run("ip", "neigh", "replace", other.address, *nobody)
+
+    def slow_down(self, rate: str) -> None:
+        """What it sends goes at that rate, `1gbit` say."""
+        limit = ("rate", rate, "burst", "1mb", "latency", "50ms")
+        self.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *limit)
 
     def cut_off(self) -> None:
         """Its cable is pulled."""

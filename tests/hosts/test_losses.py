@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -56,6 +58,26 @@ def test_a_client_that_is_killed_leaves_nothing(rig: Rig, busy: bool) -> None:
             client.run_for_ever()
         client.process.kill()
         wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+def test_two_hosts_that_do_not_reach_each_other(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """The client reaches both: it is MPI's connection that is gone."""
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        client.run_for_ever()
+        own_rig.hosts["node1"].cut_off_from(own_rig.hosts["node2"])
+        began = time.monotonic()
+        told = client.hear()
+        record_property("told after, in s", time.monotonic() - began)
+        ends = [("node1 (rank 0)", "node2"), ("node2 (rank 1)", "node1")]
+        assert any(
+            f"host {host} is lost: MPI connection: no answer from {other}, which the client reaches"
+            in told["error"]
+            for host, other in ends
+        )
+        assert told["untouched"]
 
 
 @pytest.mark.parametrize("how", ["cut_off", "die"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.hosts.conftest import Client, ran_on_files
+from tests.hosts.conftest import Client, client_on, ran_on_files
 from tests.hosts.rig import LOGIN_ADDRESS, Rig, wait_until
 
 NODES = "node1,node2,node3"
@@ -40,6 +42,25 @@ def test_ranks_fill_hosts_in_order_and_show_what_they_do(rig: Rig, client: Clien
     assert ran["sent"] > 0
     client.ask("stop")
     assert nothing_left(rig)  # at once: `stop` waits for it
+
+
+def test_a_large_array_over_a_slow_link_tells_how_far_it_is(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """48 MiB at 50 MB/s; parts of 4 MiB."""
+    own_rig.login.slow_down("400mbit")
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        carried = client.ask("carry 48")
+        assert carried["right"]
+        told = [
+            re.search(r"arrays: ([\d.]+) MiB of 48 MiB sent, .*B/s", s) for s in carried["said"]
+        ]
+        far = [float(found[1]) for found in told if found]
+        assert len(far) > 1
+        assert far == sorted(far)
+        record_property("bytes/s, of a link of 50e6", carried["bytes_per_s"])
+        client.ask("stop")
 
 
 def test_a_host_that_is_not_there(rig: Rig) -> None:

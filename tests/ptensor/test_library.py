@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,40 @@ def test_a_program_without_a_loop(xp: Namespace) -> None:
     """It is one task, whose array has to come to rank 0."""
     x = xp.asarray(np.arange(9.0))[7]
     same(xp.max(x) + 0.5, np.float64(7.5))
+
+
+def test_an_interrupt_costs_no_array(xp: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a step, of an assignment that is not compiled, and of a copy to here."""
+    x, y = xp.asarray(PLANE), xp.asarray(FLAT)
+    interrupts = iter([KeyboardInterrupt()])
+
+    def wait(*given: Any, **options: Any) -> Any:
+        for error in interrupts:
+            raise error
+        return futures.wait(*given, **options)
+
+    for stopped in (lambda: xp.sort(y), xp.sync, lambda: np.asarray(x)):
+        if stopped == xp.sync:
+            x[0] = 3
+        interrupts = iter([KeyboardInterrupt()])
+        monkeypatch.setattr("avial_lab.runtime.launch.residence.wait", wait)
+        with pytest.raises(KeyboardInterrupt):
+            stopped()
+        same(x, PLANE)
+        same(xp.sort(y), np.sort(FLAT))
+
+
+def test_a_failing_step_costs_no_array(xp: Namespace) -> None:
+    x, singular = xp.asarray(FLAT), xp.zeros((3, 3))
+    for failing in (
+        lambda: xp.linalg.inv(singular),
+        lambda: xp.take(x, xp.asarray(np.array([99]))),
+        lambda: xp.mapped("AxisConcatenator", [x], along=(0,)),  # raises what nobody thought of
+    ):
+        with pytest.raises((ValueError, IndexError, AttributeError)):
+            failing()
+        same(x, FLAT)
+        same(singular, np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize(

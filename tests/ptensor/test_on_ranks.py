@@ -72,6 +72,13 @@ def test_arrays_stay_where_they_are(xp: Namespace) -> None:
     np.testing.assert_allclose(np.asarray(z), np.exp(want * 2 + 1) - want, rtol=1e-15)
 
 
+def test_one_element_and_none(xp: Namespace) -> None:
+    x, empty = xp.asarray(np.array(5.0)), xp.asarray(np.empty(0, bool))
+    x[()] = x[()] + 2
+    assert float(x) == 7
+    assert bool(xp.all(empty)), "of nothing all is true"
+
+
 def test_one_element_a_neighbour(xp: Namespace) -> None:
     """Of arrays in blocks of rows: compiled, and without."""
     for kind in (np.float64, np.float16):

@@ -25,11 +25,12 @@ from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
-from avial_lab.core.words import brief, count
+from avial_lab.core.words import brief, count, format_bytes
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
 from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
 from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.launch import carried
 from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
@@ -45,7 +46,7 @@ from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
-from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
+from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import (
@@ -59,7 +60,7 @@ from avial_lab.runtime.rank.outcome import (
     results_of,
     timed_out,
 )
-from avial_lab.runtime.rank.parcels import pack
+from avial_lab.runtime.rank.parcels import large_sizes, pack
 from avial_lab.runtime.rank.relay import LEASE_S
 from avial_lab.runtime.rank.threads import Threads
 from avial_lab.runtime.rank.traces import trace_of
@@ -539,24 +540,48 @@ class _Watch:
 
     def run(self, caller: CallerArrays, options: Options) -> list[Outcome]:
         """The Outcomes of all ranks; the first failure is raised, whatever the others do."""
-        manifest = self.binary.manifest
+        manifest, ranks = self.binary.manifest, range(self.binary.manifest.ranks)
+        parcels = {rank: pack(caller.inputs_of(rank)) for rank in ranks}
+        apart = self.engines.hub is not None  # on other hosts
+        if apart:
+            large = {rank: parcels[rank][1:] for rank in ranks}
+            carried.send(self.engines, self.number, large, self._answer, self._carrying("sent"))
+            parcels = {rank: parcels[rank][:1] for rank in ranks}
         answers = {
             rank: self.engines.submit(
-                rank,
-                Run(self.binary.key, rank, self.number, options),
-                *pack(caller.inputs_of(rank)),
+                rank, Run(self.binary.key, rank, self.number, options, apart), *parcels[rank]
             )
-            for rank in range(manifest.ranks)
+            for rank in ranks
         }
         outcomes = self._gather(answers, failing=_failure_in)
-        return [outcome_of(manifest, outcomes[rank]) for rank in range(manifest.ranks)]
+        if apart:
+            sizes = {
+                rank: large_sizes(piece_sizes(manifest, outcomes[rank][0].pieces)) for rank in ranks
+            }
+            fetched = carried.fetch(self.engines, sizes, self._answer, self._carrying("fetched"))
+            outcomes = {rank: (*outcomes[rank], *fetched[rank]) for rank in ranks}
+        return [outcome_of(manifest, outcomes[rank]) for rank in ranks]
+
+    def _carrying(self, how: str) -> carried.Look:
+        """Tells how far arrays are; raises where they will not arrive."""
+        began = time.monotonic()
+
+        def look(pending: set[int], arrived: int, total: int) -> None:
+            self._look_for_trouble(sorted(pending))
+            seconds = max(time.monotonic() - began, 1e-6)
+            self.reporter.poll_carrying(
+                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}, "
+                f"{format_bytes(int(arrived / seconds))}/s"
+            )
+
+        return look
 
     def run_resident(
         self, arrays: Mapping[str, int], given: tuple[Piece, ...], options: Options
     ) -> list[Outcome]:
         """The same on arrays that stay with the engines."""
         answers = {
-            rank: self.engines.submit(
+            rank: self.engines.submit_here(
                 rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
             )
             for rank in range(self.binary.manifest.ranks)

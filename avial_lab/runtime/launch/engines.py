@@ -15,6 +15,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ from avial_lab.runtime.launch.hosts import (
     where_of,
     words_of,
 )
+from avial_lab.runtime.launch.lines import Lines
 from avial_lab.runtime.launch.ports import held_ports
 from avial_lab.runtime.launch.processes import (
     environment,
@@ -59,6 +61,7 @@ from avial_lab.runtime.launch.processes import (
 from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_owner, write_record
 from avial_lab.runtime.rank.engine import Facts, Probe
 from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
+from avial_lab.runtime.rank.lines import Listen
 from avial_lab.runtime.rank.output import output_path
 from avial_lab.runtime.rank.relay import LEASE_S
 
@@ -80,6 +83,9 @@ _TELL_S = 0.5
 
 _HEARTBEAT_MS = 250
 """ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
+
+_LISTEN_S = 60.0
+"""An engine that does not open a socket by then hangs."""
 
 _ANSWER_S = 3.0
 """How long a controller is waited for before it is asked again, and whether it is still there."""
@@ -138,6 +144,7 @@ class EngineSet:
     close_client: bool = True
     hub: psutil.Process | None = None
     controller: psutil.Process | None = None
+    lines: Lines | None = None
 
     @property
     def ranks(self) -> int:
@@ -147,9 +154,31 @@ class EngineSet:
         """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
         return self.views[rank].apply_async(call, *arguments)
 
+    def submit_here(self, rank: int, call: Call[Answer], *arguments: np.ndarray) -> Future[Answer]:
+        """The same, past the controller where all engines are on this machine."""
+        if self.lines is None and self.hub is None and len(self.processes) == self.ranks:
+            self.lines = self._open_lines()
+        if self.lines is None:
+            return self.submit(rank, call, *arguments)
+        return self.lines.submit(rank, call, arguments)
+
+    def _open_lines(self) -> Lines:
+        paths = [str(self.folder / f"line-{os.getpid()}-{rank}") for rank in range(self.ranks)]
+        answers = [self.submit(rank, Listen(path)) for rank, path in enumerate(paths)]
+        sockets: dict[int, socket.socket] = {}
+        for rank, (answer, path) in enumerate(zip(answers, paths, strict=True)):
+            answer.result(timeout=_LISTEN_S)
+            sockets[rank] = line = socket.socket(socket.AF_UNIX)
+            line.connect(path)
+        self.forget(answers)
+        return Lines(sockets)
+
     def forget(self, answers: Sequence[Future[Any]]) -> None:
         """Drop the results that ipyparallel keeps of calls that are done."""
-        self.client.purge_local_results(list(answers))
+        kept = [answer for answer in answers if isinstance(answer, ipyparallel.AsyncResult)]
+        if not kept:
+            return
+        self.client.purge_local_results(kept)
         self.client.history.clear()
         for view in self.views:
             view.history.clear()
@@ -194,6 +223,8 @@ class EngineSet:
                 self.guardian.release(group)
             self.guardian.close()
             self.guardian = None
+        if self.lines is not None:
+            self.lines.close()
         if self.close_client:
             self.client.close(linger=0)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -211,6 +242,8 @@ class EngineSet:
     def leave(self) -> None:
         """Let go of engines whose guardian keeps them for another owner."""
         assert self.guardian is not None
+        if self.lines is not None:
+            self.lines.close()
         self.client.close(linger=0)
         self.guardian.leave()
 

@@ -337,8 +337,8 @@ def host_lost(host: str, how: str, ranks: Sequence[int] = ()) -> ClusterError:
     """The error for a host that nobody reaches any more."""
     those = f" ({rank_words(ranks)})" if ranks else ""
     return ClusterError(
-        f"host {host}{those} is lost: control connection: {how}",
-        hint="it went down, its network did, or a firewall cut the connection; "
+        f"host {host}{those} is lost: {how}",
+        hint="a host went down, its network did, or a firewall cut the connection; "
         "`avial-lab doctor --hosts …` checks the hosts",
     )
 

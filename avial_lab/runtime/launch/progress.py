@@ -169,6 +169,11 @@ class ProgressReporter:
         self._output = Output(folder, self._manifest.ranks)
         self._entries = entries
 
+    def poll_carrying(self, what: str) -> None:
+        """Report that arrays are on their way, if it is time to."""
+        if time.monotonic() >= self._next:
+            self.wait_for(what)
+
     def poll(self) -> None:
         """Report the run's state, if it is time to."""
         if time.monotonic() < self._next or self._output is None:

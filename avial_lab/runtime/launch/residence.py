@@ -9,6 +9,7 @@ NumPy array -> Resident -> NumPy array; binary, Residents -> Trace, and the Resi
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
@@ -17,6 +18,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from ipyparallel.error import EngineError
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
@@ -45,6 +47,8 @@ _NUMBERS = count(1)
 _POLL_S = 0.05
 
 _NEW = "the next run starts new engines"
+
+_STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, with their arrays"
 
 _MOST_KEPT, _MOST_KEPT_BYTES = 100, 16 << 20
 """Of arrays that nobody has any more, before the engines are told."""
@@ -198,7 +202,11 @@ class Residence:
             rank: (ShardStep(function, ranks, tuple(p[rank] for p in plans), parameters, numbers),)
             for rank in range(ranks)
         }
-        home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+        try:
+            home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+        except KeyboardInterrupt:
+            self._dropped.extend((number, 0) for number in numbers)
+            raise
         failure = next((a.failure for a in answers.values() if a.failure is not None), None)
         if failure is not None:
             self._dropped.extend((number, 0) for number in numbers)
@@ -232,15 +240,21 @@ class Residence:
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
     ) -> tuple[EngineSet, dict[int, Any]]:
         """The engines, and what the ranks answer to a call and its parcels. LostArray where others
-        than these have what is needed.
+        than these have what is needed. Ctrl-C waits for the answers, so that nothing is lost.
         """
         held = [each for each in needed if each.pieces]
         with self.cluster.turn() as (engines, _):
             lost = any(each.home is not engines for each in held)
+            stopped = False
             asked: dict[int, Future[Any]] = {}
             if not lost:
-                asked = {rank: engines.submit(rank, *call) for rank, call in calls.items()}
-            dead = _wait(engines, set(asked.values()))
+                asked = {rank: engines.submit_here(rank, *call) for rank, call in calls.items()}
+            try:
+                dead = _wait(engines, asked)
+            except KeyboardInterrupt:
+                stopped = True
+                sys.stderr.write(f"{_STOPPING}\n")
+                dead = _wait(engines, asked)
             if dead:
                 raise LostArray(dead) if held else ClusterError(dead, hint=_NEW)
             answers = {rank: future.result() for rank, future in asked.items()}
@@ -248,6 +262,8 @@ class Residence:
                 engines.forget(list(asked.values()))
         if lost:
             raise LostArray
+        if stopped:
+            raise KeyboardInterrupt
         return engines, answers
 
 
@@ -339,19 +355,21 @@ def boxes_of(resident: Resident | None, shape: Sequence[int], ranks: int) -> lis
     return [rows(shape, rank, ranks) for rank in range(ranks)]
 
 
-def _wait(engines: EngineSet, pending: set[Future[Any]]) -> str:
+def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
     """Until all have answered, or one never will, for whom the others may wait: who, then, and what
     it died of.
     """
+    pending = set(asked.values())
     while pending:
         done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
-        failed = next((future for future in done if future.exception() is not None), None)
+        failed = [rank for rank, future in asked.items() if future in done and future.exception()]
         lost = engines.lost() if pending or failed else []
+        lost += [r for r in failed if isinstance(asked[r].exception(), EngineError)]
         if lost:
             cause = engines.death(lost[0])
             return f"rank {lost[0]} died" + (f" of {cause}" if cause else "")
-        if failed is not None:
-            failed.result()
+        for rank in failed:
+            asked[rank].result()
     return ""
 
 

@@ -154,17 +154,56 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`."""
+
+    number: int
+    parcel: int
+    nbytes: int
+    start: int
+    stop: int
+
+    def __call__(self, *parts: np.ndarray) -> None:
+        if _here.staged_for != self.number:
+            _here.staged_for, _here.staged = self.number, {}
+        if self.parcel not in _here.staged:
+            _here.staged[self.parcel] = aligned_empty(self.nbytes)
+        _here.staged[self.parcel][self.start : self.stop] = parts[0]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """-> a part of a parcel of results that the last run has left here."""
+
+    parcel: int
+    nbytes: int
+    start: int
+    stop: int
+
+    def __call__(self, *_: np.ndarray) -> np.ndarray:
+        return _here.results[self.parcel][self.start : self.stop]
+
+
+@dataclass(frozen=True)
 class Run:
-    """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels)."""
+    """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels).
+
+    apart: large parcels come before, by `Stage`, and results go afterwards, by `Fetch`: then only
+    the first parcel, of small pieces, comes and goes with the call.
+    """
 
     key: str
     rank: int
     number: int
     options: Options
+    apart: bool = False
 
     def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
         assert _here.journal is not None, "probe must be called before run"
+        if self.apart and _here.staged_for == self.number:
+            parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
+        _here.staged, _here.results = {}, []
         sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
         inputs = unpack(parcels, sizes)
         outcome = run(
@@ -172,7 +211,11 @@ class Run:
             journal=_here.journal, number=self.number, options=self.options,
             kept=_here.keep(self.key),
         )  # fmt: skip
-        return (replace(outcome, results=()), *pack(outcome.results))
+        results = pack(outcome.results)
+        if self.apart:
+            _here.results = results[1:]
+            results = results[:1]
+        return (replace(outcome, results=()), *results)
 
 
 @dataclass(frozen=True)
@@ -291,7 +334,9 @@ class ShardStep:
             world.exchange(comm, elements, operand.sends, operand.receives)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
-            part = elements[operand.box.slices].view(operand.dtype).reshape(operand.box.shape)
+            # An array of one element stays one with the dots in front.
+            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
             results = called(self.function, shards, peers, self.parameters)
@@ -373,7 +418,7 @@ def run(
         if resident is not None:
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
-        devices = options.device_seed, options.driver
+        devices = options.device_seed, options.driver or manifest.driver
         seat = Seat(program, rank, memory, journal, recorder, room, *devices)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:
@@ -486,6 +531,9 @@ class _Here:
     kept_for: str = ""
     kept: dict[str, np.ndarray] = field(default_factory=dict)
     residents: Residents = field(default_factory=Residents)
+    staged_for: int = 0
+    staged: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
+    results: list[np.ndarray] = field(default_factory=list[np.ndarray])
 
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""

@@ -58,7 +58,7 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
         name, want = missing[0], wanted[missing[0]]
         raise BindError(
             f"the program needs the array '{name}', which was not passed",
-            hint=f"it has shape {want.shape} and elements of {want.element}: pass one of that name"
+            hint=f"it is {want.type}: pass one of that name"
             + ("".join(f", or did you mean '{n}'?" for n in get_close_matches(name, arrays, n=1))),
         )
     given = bind_arrays({name: arrays[name] for name in needed})

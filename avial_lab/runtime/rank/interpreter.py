@@ -41,6 +41,10 @@ class Operation(NamedTuple):
     number: complex = 0
 
 
+_OF_MEMORY = ("load", "store", "insert")
+"""Those whose last operand is a memory."""
+
+
 class Declined(ArithmeticError):
     """Values for which NumPy and compiled code may differ."""
 
@@ -203,7 +207,7 @@ def interpreted(
     mine = each_needs[peers.rank]
     memories: dict[str, Shard] = {}
     values: dict[str, Shard] = {}
-    types = {op.operands[1]: op.dtype for op in operations if op.kind in ("store", "insert")}
+    types = {op.operands[-1]: op.dtype for op in operations if op.kind in _OF_MEMORY}
     before = dict(zip(given, operands, strict=True))
     for name, box in mine.memories.items():
         shard = before.get(name)

@@ -52,6 +52,12 @@ def unpack(parcels: Sequence[np.ndarray], sizes: Sequence[int]) -> list[np.ndarr
     ]
 
 
+def large_sizes(sizes: Sequence[int]) -> list[int]:
+    """Those of pieces that travel alone."""
+    places, _ = _places(sizes)
+    return [size for k, size in enumerate(sizes) if k not in places]
+
+
 def aligned_empty(nbytes: int) -> np.ndarray:
     """Flat bytes, undefined, that start at a multiple of `ALIGNMENT`."""
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)

@@ -13,7 +13,8 @@ The rank is ended, and its folder goes, when the hub says so or is gone, and `le
 it fell silent (a closed laptop, a cut cable). The hub writes down whom it lost:
 
     RANK.exit   the status that the rank ended with (journal.py)
-    RANK.lost   its host, and how the connection ended, where there came no status
+    RANK.lost   its host, and how the connection ended, where there came no status; also where the
+                rank gets no answer from another's host any more (MPI's connections)
 
 Both ends run on their own (`python -I -S relay.py hub | rank`), without this package. Every frame
 has a code (HMAC-SHA-256, of a token that never travels, both sides' nonces, and its number).
@@ -56,6 +57,17 @@ PLACE = "{folder}"
 BEAT_S = 1.0
 SILENT_S = 7.0
 """After which the hub takes a rank's host for lost."""
+
+RETRIES = 5
+"""How often a packet of MPI's is sent again before its host is taken for lost: for 6 s (RFC 6298,
+with Linux's first 0.2 s, which double).
+"""
+
+PROBES = 4
+"""How often a connection that is idle may be asked in vain whether it is alive."""
+
+_ASKED = {"UCX_TCP_KEEPIDLE": "3s", "UCX_TCP_KEEPINTVL": "1s"}
+"""Of a rank: when it asks first, and how often then."""
 
 LEASE_S = 40.0
 """After which a rank takes the client for lost, where nobody said otherwise."""
@@ -172,6 +184,8 @@ class Hub:
     def __init__(self, folder: Path, listener: socket.socket, token: bytes) -> None:
         self._folder, self._listener, self._token = folder, listener, token
         self._lines: dict[int, Line] = {}
+        self._hosts: dict[str, str] = {}  # by their addresses
+        self._heard: dict[str, float] = {}  # of which address, when last
         self._ending = threading.Event()
 
     def serve(self) -> None:
@@ -210,21 +224,33 @@ class Hub:
             connection.close()  # somebody else
             return
         self._lines[rank] = line
-        over, how = False, "the connection was closed"
+        here = connection.getpeername()[0]
+        self._hosts[here] = host
+        over, how = False, "control connection: the connection was closed"
         try:
             self._give(line, rank)
             while not over:
-                over = self._take(rank, *line.receive())
+                words, data = line.receive()
+                self._heard[here] = time.monotonic()
+                if words["kind"] == "cut":
+                    self._note_cut(rank, host, str(words["address"]))
+                over = self._take(rank, words, data)
                 if over:
                     line.send("noted")
         except TimeoutError:
-            how = f"no answer for {SILENT_S:g} s"
+            how = f"control connection: no answer for {SILENT_S:g} s"
         except GONE:
             pass
         if not over and not self._ending.is_set():
             self._write(f"{rank}.lost", f"{host}\n{how}\n".encode())
         line.close()
         self._lines.pop(rank, None)
+
+    def _note_cut(self, rank: int, host: str, far: str) -> None:
+        """Where we still hear the other host: else it is that host which is lost."""
+        if time.monotonic() - self._heard.get(far, 0) < 3 * BEAT_S:
+            how = f"MPI connection: no answer from {self._hosts[far]}, which the client reaches"
+            self._write(f"{rank}.lost", f"{host}\n{how}\n".encode())
 
     def _give(self, line: Line, rank: int) -> None:
         """What the rank needs before it begins."""
@@ -326,6 +352,8 @@ class Relay:
                 if time.monotonic() > beat:
                     self._line.send("beat")
                     beat = time.monotonic() + BEAT_S
+                    if far := unanswered(process.pid):
+                        self._line.send("cut", address=far)
             except GONE:
                 # The other direction says whether the client is gone, or only slow.
                 continue
@@ -383,6 +411,31 @@ class Relay:
                 _send_file(self._line, path)
 
 
+def unanswered(pid: int) -> str:
+    """The address from which a process's connection gets no answer, whatever is sent again; empty
+    where there is none (Linux, IPv4).
+    """
+    try:
+        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return ""
+    stuck: dict[str, str] = {}
+    for line in lines:
+        _, _, far, _, _, timer, retries, _, probes, inode, *_ = line.split()
+        sending = timer.startswith("01:") and int(retries, 16) >= RETRIES
+        if sending or (timer.startswith("02:") and int(probes) >= PROBES):
+            stuck[f"socket:[{inode}]"] = far
+    if not stuck:
+        return ""
+    for entry in _entries(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            far = stuck.get(str(entry.readlink()))
+            if far is not None:
+                word = int(far.partition(":")[0], 16)
+                return socket.inet_ntoa(word.to_bytes(4, sys.byteorder))
+    return ""
+
+
 def rank(program: Sequence[str]) -> int:
     """Start `program` as the rank that MPI's start says we are, and stay with it."""
     address, port, token, lease_s = os.environ[HUB].split()
@@ -404,6 +457,7 @@ def rank(program: Sequence[str]) -> int:
         profile = folder / "profile"  # which ipyparallel's engines want
         profile.mkdir()
         environment |= {FOLDER: str(folder), "IPP_PROFILE_DIR": str(profile)}
+        environment = _ASKED | environment
         environment |= _network(connection.getsockname()[0], environment) | _crowd(environment)
         status = relay.run(program, environment)
     except GONE as error:

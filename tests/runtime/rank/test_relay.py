@@ -119,4 +119,4 @@ def test_a_connection_that_ends_is_written_down(served):
     folder, line = served
     line.close()
     wait_until(lambda: (folder / "1.lost").exists())
-    assert (folder / "1.lost").read_text() == "far\nthe connection was closed\n"
+    assert (folder / "1.lost").read_text() == "far\ncontrol connection: the connection was closed\n"

@@ -114,10 +114,9 @@ bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *d
         return refused("out of memory for devices");
     }
     int64_t available = here.driver->count();
-    for (int64_t k = 0, own = 0; k < devices; k++) {
+    for (int64_t k = 0; k < devices; k++) {
         if (driver[k] != rank) continue;
-        int64_t number = available > 0 ? own % available : own;
-        own++;
+        int64_t number = available > 0 ? k % available : k; /* ranks side by side take others */
         here.places[k].device = here.driver->open(number);
         if (!went(here.places[k].device)) return false;
     }

@@ -1,0 +1,98 @@
+"""Large arrays on their way to engines of other hosts and back, in parts.
+
+Parcels by rank -> the engines' memory, and back. A controller hands a message on once it has all of
+it: of parts several are on their way at once, and each that is answered for is a known number of
+bytes that have arrived.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import zip_longest
+from typing import Any, cast
+
+import numpy as np
+
+from avial_lab.runtime.launch.engines import Call, EngineSet
+from avial_lab.runtime.rank.engine import Fetch, Stage
+
+PART_BYTES = 4 << 20
+AT_ONCE = 4
+"""Parts on their way to or from each rank."""
+
+_POLL_S = 0.05
+
+Look = Callable[[set[int], int, int], None]
+"""Told meanwhile: the ranks that have not answered, bytes that have arrived, and of how many;
+raises where nobody will answer any more."""
+
+Answered = Callable[[int, Future[Any]], Any]
+"""The answer of a rank; raises what it failed of."""
+
+_Part = tuple[int, Stage | Fetch, np.ndarray]
+
+
+def send(
+    engines: EngineSet,
+    number: int,
+    parcels: Mapping[int, Sequence[np.ndarray]],
+    answered: Answered,
+    look: Look,
+) -> None:
+    """To each rank its parcels, for the run of that number."""
+    _carry(engines, list(_parts(parcels, lambda *at: Stage(number, *at))), answered, look)
+
+
+def fetch(
+    engines: EngineSet, sizes: Mapping[int, Sequence[int]], answered: Answered, look: Look
+) -> dict[int, list[np.ndarray]]:
+    """From each rank the parcels of those sizes that it holds."""
+    parcels = {rank: [np.empty(size, np.uint8) for size in those] for rank, those in sizes.items()}
+    _carry(engines, list(_parts(parcels, Fetch)), answered, look)
+    return parcels
+
+
+def _parts(
+    parcels: Mapping[int, Sequence[np.ndarray]], call: Callable[[int, int, int, int], Stage | Fetch]
+) -> Iterator[_Part]:
+    """Of the ranks in turn, so that the way to each is in use."""
+    cut = (
+        [
+            (rank, call(k, parcel.nbytes, low, min(low + PART_BYTES, parcel.nbytes)))
+            for k, parcel in enumerate(those)
+            for low in range(0, parcel.nbytes, PART_BYTES)
+        ]
+        for rank, those in parcels.items()
+    )
+    for row in zip_longest(*cut):
+        for rank, part in filter(None, row):
+            yield rank, part, parcels[rank][part.parcel][part.start : part.stop]
+
+
+def _carry(engines: EngineSet, parts: Sequence[_Part], answered: Answered, look: Look) -> None:
+    waiting: dict[int, deque[_Part]] = {}
+    for part in parts:
+        waiting.setdefault(part[0], deque()).append(part)
+    total = sum(memory.nbytes for _, _, memory in parts)
+    arrived = 0
+    asked: dict[Future[Any], _Part] = {}
+    while waiting or asked:
+        for rank in list(waiting):
+            while waiting[rank] and sum(1 for p in asked.values() if p[0] == rank) < AT_ONCE:
+                _, call, memory = part = waiting[rank].popleft()
+                given = (memory,) if isinstance(call, Stage) else ()
+                asked[engines.submit(rank, cast("Call[Any]", call), *given)] = part
+            if not waiting[rank]:
+                del waiting[rank]
+        done, _ = wait(asked, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+        for future in done:
+            rank, call, memory = asked.pop(future)
+            answer = answered(rank, future)
+            if isinstance(call, Fetch):
+                memory[:] = answer
+            arrived += memory.nbytes
+        if done:
+            engines.forget(list(done))
+        look({part[0] for part in asked.values()}, arrived, total)
