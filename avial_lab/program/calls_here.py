@@ -176,8 +176,10 @@ def quick_key(args: Sequence[object]) -> object:
             parts.append((array.dtype, array.shape, array.strides, array.flags.writeable))
         elif kind is float or kind is np.float64 or kind is complex:
             parts.append(kind)
-        elif kind is int or kind is bool or value is None:
+        elif kind is int or kind is bool or value is None or isinstance(value, np.integer):
             parts.append((kind, value))
+        elif isinstance(value, np.inexact):
+            parts.append(kind)
         else:
             return None
     return tuple(parts)

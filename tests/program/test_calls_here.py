@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.program.calls_here import quick_key
 from avial_lab.program.functions import FunctionProgram
 from tests.compiler.frontends.python.comparing import translated
 
@@ -101,6 +102,14 @@ def test_isolated_is_what_it_says() -> None:
     for _ in range(3):
         apart(np.arange(8.0), np.zeros(8))
     assert not is_here(apart)
+
+
+def test_what_calls_are_alike() -> None:
+    a = np.zeros(3)
+    assert quick_key((a, 2.0, np.float32(1))) == quick_key((a.copy(), 3.0, np.float32(2)))
+    for one, other in ((1, True), (1, np.int64(1)), (1.0, np.float32(1)), (a, a[::-1]), (1, 2)):
+        assert quick_key((one,)) != quick_key((other,))
+    assert quick_key(([1],)) is None
 
 
 def unproved(a, n):
