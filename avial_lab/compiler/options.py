@@ -28,6 +28,7 @@ from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.words import brief, shortened
 from avial_lab.machine.cpu import LEVELS, NATIVE, instruction_sets, instruction_sets_of
 from avial_lab.planning.distribution import CYCLIC, Division
+from avial_lab.planning.optimizers import Optimizer
 from avial_lab.planning.parallelism import spelled
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
@@ -164,6 +165,12 @@ def _gradient(given: str | Iterable[str]) -> str:
         if all(re.fullmatch(r"%?[\w$.-]+", name) for name in names):
             return "+".join(name.removeprefix("%") for name in names)
     raise _refused("gradient", given, "names of arguments: w0 w1")
+
+
+def _update(given: str) -> str:
+    if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return str(Optimizer.parse(given)) if given else ""
+    raise _refused("update", given, "a text: sgd lr=0.01, momentum lr=0.01, adamw lr=0.001")
 
 
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -405,6 +412,18 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    update: str = field(
+        default="",
+        metadata=Option(
+            ("--update",),
+            metavar="HOW",
+            help="with --gradient: return weights that followed their gradients in place of these: "
+            "'sgd lr=0.01', 'momentum lr=0.01', 'adamw lr=0.001'",
+            words=("sgd lr=0.01", "momentum lr=0.01 momentum=0.9", "adamw lr=0.001"),
+            read=_update,
+            in_tuning=False,
+        ).metadata,
+    )
     without: tuple[str, ...] = field(
         default=(),
         metadata=Option(
@@ -539,6 +558,7 @@ class Keywords(TypedDict, total=False):
     division: Division | str
     parallel: str | Iterable[str]
     gradient: str | Iterable[str]
+    update: str
     without: str | Iterable[str]
     sizes: str
     strict: bool

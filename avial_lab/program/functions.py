@@ -122,7 +122,7 @@ class FunctionProgram:
 
     def __call__(self, *args: object, **named: object) -> Any:  # noqa: ANN401 - as the function's
         if named or len(args) != len(self._signature.parameters):
-            args = tuple(self._bound(args, named).values())
+            args = tuple(self._ordered(args, named).values())
         key = quick_key(args)
         here = self._here.get(key)
         if here is not None and not self._placed:
@@ -139,7 +139,7 @@ class FunctionProgram:
 
     def _call_there(self, args: tuple[object, ...], key: object) -> object:
         """On ranks, or in a process that stays."""
-        given = dict(zip(self._signature.parameters, args, strict=True))
+        given = self.taken(dict(zip(self._signature.parameters, args, strict=True)))
         version = self.version(given)
         arrays = arrays_of(given, version.translated)
         own = new_results(version.translated.result)
@@ -215,7 +215,14 @@ class FunctionProgram:
         self.versions[key] = made
         return made
 
+    def taken(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The arguments as the function gets them."""
+        return dict(given)
+
     def _bound(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
+        return self.taken(self._ordered(args, named))
+
+    def _ordered(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         bound = self._signature.bind(*args, **named)
         bound.apply_defaults()
         return dict(bound.arguments)

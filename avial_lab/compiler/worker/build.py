@@ -67,7 +67,7 @@ from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
-from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
+from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError, ScheduleError
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology, with_real_gpus
 from avial_lab.planning.costs import Costs
@@ -125,9 +125,20 @@ def _arrays_to_loops(
     """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
     if has_ptensor(module):
         run_passes(module.operation, ARRAYS.passes())
+    if source.update and not source.gradient:
+        raise ScheduleError(
+            "weights follow gradients, and there are none",
+            hint="name the weights, too: --gradient 'w0 w1'",
+        )
     if source.gradient:
         prepare_tensors_to_place(module, source.scalars)
-        run_passes(module.operation, GRADIENT.passes({"differentiate": {"of": source.gradient}}))
+        given = {
+            "differentiate": {"of": source.gradient},
+            "update-weights": {"of": source.gradient, "rule": source.update}
+            if source.update
+            else None,
+        }
+        run_passes(module.operation, GRADIENT.passes(given))
     if sequential or not (source.parallel or has_placements(module.operation)):
         return to_memory(module)
     prepare_tensors_to_place(module, source.scalars)

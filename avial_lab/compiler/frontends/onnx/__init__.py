@@ -12,10 +12,11 @@ import numpy as np
 
 from avial_lab.compiler.frontends.onnx.convert import OnnxFunction, Port, convert
 from avial_lab.compiler.frontends.onnx.files import SUFFIX, read_model
+from avial_lab.compiler.frontends.onnx.losses import Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue
 from avial_lab.compiler.frontends.onnx.values import Shape
 
-__all__ = ["NeedsValue", "OnnxFunction", "Port", "SUFFIX", "read_onnx"]
+__all__ = ["NeedsValue", "OnnxFunction", "Port", "SUFFIX", "Training", "read_onnx"]
 
 
 def read_onnx(
@@ -24,6 +25,7 @@ def read_onnx(
     dimensions: Mapping[str, int] | None = None,
     values: Mapping[str, np.ndarray] | None = None,
     shapes: Mapping[str, Shape] | None = None,
+    training: Training | None = None,
 ) -> OnnxFunction:
     """The model in a file (`convert.convert`)."""
     return convert(
@@ -32,4 +34,5 @@ def read_onnx(
         dimensions=dimensions,
         values=values,
         shapes=shapes,
+        training=training,
     )
