@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import avial_lab
 from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.errors import CheckError
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.placement import schedule_tasks
@@ -139,7 +140,7 @@ TEXT = """avial.schedule %a: memref<40xf64>, %b: memref<40xf64>, %c: memref<40xf
 
 
 @pytest.mark.parametrize("seed", [0, 9])
-def test_a_run_copies_what_was_planned(seed: int) -> None:
+def test_a_run_copies_what_was_planned(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     a = np.arange(40.0)
     arrays = {"a": a.copy(), "b": np.zeros(40), "c": np.zeros(40)}
     program = avial_lab.compile(TEXT, arrays=arrays, ranks=1, gpus=1)
@@ -151,6 +152,11 @@ def test_a_run_copies_what_was_planned(seed: int) -> None:
     ]
     trace = program.run(check=True, device_seed=seed)
     assert set(trace.copies) == set(program.schedule.copied)
+    avial_lab.check(program, bytes_copied=(40 + 10 + 30 + 30) * 8)
+    assert "✓ 880 bytes between hosts and GPUs, planned and counted" in capsys.readouterr().out
+    with pytest.raises(CheckError):
+        avial_lab.check(program, bytes_copied=879)
+    assert "the program copies 880 bytes:\n      320 from cpu0 to gpu0" in capsys.readouterr().out
     np.testing.assert_array_equal(arrays["b"], np.r_[(2 * a[:10]) ** 2, 2 * a[10:]])
     np.testing.assert_array_equal(arrays["c"], (2 * a) ** 2)
     names = [event.name for event in trace.events]
