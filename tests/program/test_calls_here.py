@@ -97,6 +97,24 @@ def test_arrays_that_share_memory_and_threads() -> None:
     assert is_here(moved)
 
 
+@avial_lab.program
+def repeated(a, times):
+    for t in range(times):
+        for i in range(len(a)):
+            a[i] = a[i] * 0.5 + 1.0
+
+
+def test_calls_with_other_integers_share_what_is_loaded() -> None:
+    for times in (*range(1, 8), *range(1, 8)):
+        mine, theirs = np.arange(5.0), np.arange(5.0)
+        repeated(mine, times)
+        repeated.py_func(theirs, times)
+        np.testing.assert_array_equal(mine, theirs)
+    assert is_here(repeated)
+    assert len(repeated._here) == 7
+    assert len(repeated._loaded) == len(repeated.versions) == 3
+
+
 def test_isolated_is_what_it_says() -> None:
     apart = avial_lab.program(moved.py_func, isolated=True)
     for _ in range(3):
