@@ -60,6 +60,7 @@ from avial_lab.program.function_calls import (
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
+from avial_lab.runtime.native.here import RunHere
 from avial_lab.trace import Trace
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class FunctionProgram:
         self.versions: dict[object, Version] = {}
         self._families: dict[object, int] = {}
         self._here: dict[object, CallHere] = {}
+        self._loaded: dict[str, RunHere | None] = {}
         self._last_here: tuple[CallHere, tuple[object, ...]] | None = None
         self._isolated = (
             bool(self.options.pop("isolated", False)) or not set(self.options) <= _PLAIN
@@ -166,7 +168,7 @@ class FunctionProgram:
         if key in self._here and self._here[key].closed:
             return
         around = surroundings_of(self.py_func)
-        made = call_here(version.program, version.translated, given, around, took)
+        made = call_here(version.program, version.translated, given, around, took, self._loaded)
         if made is None:
             return
         if len(self._here) == MOST_HERE:
@@ -401,7 +403,7 @@ MOST_VALUES = 2
 """Of an integer that are compiled in as constants."""
 
 MOST_HERE = 256
-"""Kinds of calls that are made in this process; each has memory for its arrays."""
+"""Kinds of calls that are made in this process; of one binary they share their memory."""
 
 _PLAIN = {"ranks", "trace"}
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")

@@ -77,6 +77,8 @@ SENSIBLE = {
         "and in the arrays: True",
         "index is out of bounds, size 8",
         "total += a[k]",
+        "rounds step",
+        "the last round changed 0.0098",
         "✓ S1 is divided over the ranks",
     ),
     "12_gpu": (
