@@ -21,7 +21,8 @@ from avial_lab.compiler.frontends.onnx import (
     OnnxFunction,
     Port,
     Training,
-    read_onnx,
+    convert,
+    read_model,
 )
 from avial_lab.compiler.options import Keywords, takes_options
 from avial_lab.core.element_types import FLOATS, dtype_of_element
@@ -35,6 +36,9 @@ from avial_lab.program.program import Program
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from avial_lab.program.reference_run import OneProcess
+    from avial_lab.runtime.launch.cluster import Cluster
 
 __all__ = ["SUFFIX", "Model", "NeedsValue", "TrainingStep", "load_onnx"]
 
@@ -174,9 +178,16 @@ class TrainingStep:
     changed: tuple[Port, ...] = field(repr=False)
 
     def __call__(
-        self, *, check: bool = False, oversubscribe: bool = False, **inputs: np.ndarray
+        self,
+        cluster: Cluster | OneProcess | None = None,
+        *,
+        check: bool = False,
+        oversubscribe: bool = False,
+        **inputs: np.ndarray,
     ) -> float:
-        """The loss before the step."""
+        """The loss before the step, which is taken on a cluster as `Program.run` chooses it; inputs
+        that are not given are those of the last step.
+        """
         arrays = self.program.arrays
         ports = {p.called: p.name for p in self.function.inputs}
         ports |= {p.name: p.name for p in self.function.inputs}
@@ -192,7 +203,7 @@ class TrainingStep:
                     f"{arrays[ports[name]].shape}"
                 )
             arrays[ports[name]][...] = value
-        self.program.run(check=check, oversubscribe=oversubscribe)
+        self.program.run(cluster, check=check, oversubscribe=oversubscribe)
         loss = float(arrays["result0"])
         for k, port in enumerate(self.changed):
             arrays[port.name][...] = arrays[f"result{k + 1}"]
@@ -230,9 +241,16 @@ def load_onnx(
     """
     path = Path(path)
 
+    proto = read_model(path)
+
     def read(training: Training | None = None) -> OnnxFunction:
-        return read_onnx(
-            path, dimensions=dimensions, values=values, shapes=shapes, training=training
+        return convert(
+            proto,
+            folder=path.parent,
+            dimensions=dimensions,
+            values=values,
+            shapes=shapes,
+            training=training,
         )
 
     return Model(path.stem, read(), read)

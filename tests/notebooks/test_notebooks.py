@@ -81,6 +81,14 @@ SENSIBLE = {
         "the last round changed 0.0098",
         "✓ S1 is divided over the ranks",
     ),
+    "11_parallel_training": (
+        "result  y             30x4xf32   result0",
+        "sums of rows: 1.0",
+        "losses fall: True",
+        "distir.all_reduce of",
+        "the same losses: True",
+        "✓ 960 bytes between ranks, planned",
+    ),
     "12_gpu": (
         "S1_kernel: ceil(j / 64) x ceil(i / 16) blocks of 64 x 4 threads",
         "%ctaid.x",

@@ -22,6 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_a_model_on_three_ranks(path: Path) -> None:
     model = avial_lab.load_onnx(path, dimensions={"batch": 7})
     x = np.random.default_rng(1).uniform(-1, 1, (7, 6)).astype(np.float32)

@@ -16,7 +16,16 @@ from avial_lab.compiler.frontends.onnx.losses import Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue
 from avial_lab.compiler.frontends.onnx.values import Shape
 
-__all__ = ["NeedsValue", "OnnxFunction", "Port", "SUFFIX", "Training", "read_onnx"]
+__all__ = [
+    "NeedsValue",
+    "OnnxFunction",
+    "Port",
+    "SUFFIX",
+    "Training",
+    "convert",
+    "read_model",
+    "read_onnx",
+]
 
 
 def read_onnx(
@@ -25,7 +34,6 @@ def read_onnx(
     dimensions: Mapping[str, int] | None = None,
     values: Mapping[str, np.ndarray] | None = None,
     shapes: Mapping[str, Shape] | None = None,
-    training: Training | None = None,
 ) -> OnnxFunction:
     """The model in a file (`convert.convert`)."""
     return convert(
@@ -34,5 +42,4 @@ def read_onnx(
         dimensions=dimensions,
         values=values,
         shapes=shapes,
-        training=training,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 import numpy as np
@@ -473,8 +474,6 @@ def _in_order(graph: Proto) -> list[Proto]:
 
 def _sorted(nodes: Sequence[Proto], makers: Mapping[str, int]) -> Iterator[int]:
     """Kahn's order, that of the file where it can be."""
-    from heapq import heapify, heappop, heappush
-
     readers: dict[int, list[int]] = {}
     waits = [0] * len(nodes)
     for k, node in enumerate(nodes):

@@ -132,12 +132,29 @@ class _Reverse:
                 _reshape_attributes(op, source.type),
             )
             self._add(source, back.result)
+        elif op.name in ("tensor.extract_slice", "tensor.insert_slice") and _is_static(op):
+            self._back_slice(op, gradient, wanted)
         else:
             raise PassError(
                 f"{op.name} has no derivative here",
                 span=span_of(op.location),
                 hint="write it with linalg, arith and math",
             )
+
+    def _back_slice(self, op: ir.Operation, gradient: ir.Value, wanted: list[int]) -> None:
+        """What was cut out is put back among zeros; what was put in is cut out."""
+        if op.name == "tensor.extract_slice":
+            zeros = _filled(op.operands[0].type, 0.0)
+            self._add(op.operands[0], _inserted(op, gradient, zeros))
+            return
+        part, whole = op.operands[0], op.operands[1]
+        if 0 in wanted:
+            attributes = {name: op.attributes[name] for name in _PLACES}
+            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, 0, 0])
+            cut = ir.Operation.create("tensor.extract_slice", [part.type], [gradient], attributes)
+            self._add(part, cut.result)
+        if 1 in wanted:
+            self._add(whole, _inserted(op, _filled(part.type, 0.0), gradient))
 
     def _back_generic(self, op: ir.Operation, gradient: ir.Value, wanted: list[int]) -> None:
         init = len(op.operands) - 1
@@ -156,6 +173,25 @@ class _Reverse:
             found = _input_gradient(op, gradient, k, adds=adds)
             if found is not None:
                 self._add(op.operands[k], found)
+
+
+_PLACES = ("static_offsets", "static_sizes", "static_strides")
+
+
+def _is_static(op: ir.Operation) -> bool:
+    """Whether it says with numbers where its slice lies, and the slice has all dimensions."""
+    count = 1 if op.name == "tensor.extract_slice" else 2
+    ranks = {value.type.rank for value in (*op.operands, *op.results) if is_tensor(value.type)}
+    return len(op.operands) == count and len(ranks) == 1
+
+
+def _inserted(slice_: ir.Operation, part: ir.Value, whole: ir.Value) -> ir.Value:
+    """`part` where the slice lies in `whole`."""
+    attributes = {name: slice_.attributes[name] for name in _PLACES}
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0])
+    return ir.Operation.create(
+        "tensor.insert_slice", [whole.type], [part, whole], attributes
+    ).result
 
 
 _RESHAPES = {

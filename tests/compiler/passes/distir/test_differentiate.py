@@ -143,6 +143,26 @@ func.func @f(%x: tensor<4x3xf64>, %b: tensor<4xf64>) -> tensor<f64> {
         assert_gradient_is_the_difference(text, arrays, name)
 
 
+def test_slices() -> None:
+    text = """
+func.func @f(%x: tensor<4x3xf64>, %y: tensor<2x3xf64>) -> tensor<f64> {
+  %zero = arith.constant 0.0 : f64
+  %cut = tensor.extract_slice %x[0, 1] [2, 2] [2, 1] : tensor<4x3xf64> to tensor<2x2xf64>
+  %in = tensor.insert_slice %cut into %y[0, 0] [2, 2] [1, 1]
+    : tensor<2x2xf64> into tensor<2x3xf64>
+  %q = arith.mulf %in, %in : tensor<2x3xf64>
+  %e = tensor.empty() : tensor<f64>
+  %s0 = linalg.fill ins(%zero : f64) outs(%e : tensor<f64>) -> tensor<f64>
+  %s = linalg.reduce ins(%q : tensor<2x3xf64>) outs(%s0 : tensor<f64>) dimensions = [0, 1]
+    (%a: f64, %t: f64) { %c = arith.addf %a, %t : f64  linalg.yield %c : f64 }
+  return %s : tensor<f64>
+}"""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.uniform(-1, 1, (4, 3)), "y": rng.uniform(-1, 1, (2, 3))}
+    for name in arrays:
+        assert_gradient_is_the_difference(text, arrays, name)
+
+
 WIDTHS = (5, 6, 4)
 
 
