@@ -63,7 +63,7 @@ def writes_what_is_there(a):
 
 @avial_lab.program(isolated=True)
 def does_nothing(a):
-    b = 1
+    pass
 
 
 def test_the_same_machine_code_is_not_the_same_program() -> None:
