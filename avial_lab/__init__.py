@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from avial_lab.planning.planned import plan
     from avial_lab.plot.run.film import Film
     from avial_lab.plot.run.roofline import Point, Roofline
+    from avial_lab.program.c_functions import from_c
     from avial_lab.program.compilation import Namespace, analyse, compile
     from avial_lab.program.functions import program as program
     from avial_lab.program.models import Model, load_onnx
@@ -56,6 +57,7 @@ _HOME = {
     "cluster": "program.session",
     "compile": "program.compilation",
     "converge": "compiler.frontends.python.tasks",
+    "from_c": "program.c_functions",
     "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
     "load_onnx": "program.models",
@@ -86,6 +88,7 @@ __all__ = [
     "cluster",
     "compile",
     "converge",
+    "from_c",
     "load_graph",
     "load_ipython_extension",
     "load_onnx",

@@ -19,7 +19,7 @@ from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
-from avial_lab.machine.devices import CPU
+from avial_lab.machine.devices import CPU, CUDA
 from avial_lab.planning.schedule import (
     DeviceCopy,
     Piece,
@@ -91,6 +91,11 @@ class Manifest(ABC):
         arrays = listed([buffer.name for buffer in self.buffers if not buffer.temporary])
         what = f"arrays {arrays}" if arrays else "no arrays"
         return f"{count(self.ranks, 'rank')}, {what}"
+
+    @property
+    def driver(self) -> str:
+        """What drives its GPUs, of `DRIVERS`."""
+        return CUDA.name if CUDA.name in self.kinds.values() else "apart"
 
     def device_of(self, task: str, rank: int) -> str:
         return self.devices.get(task, CPU.device_name(rank))

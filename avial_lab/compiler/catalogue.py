@@ -44,6 +44,13 @@ GRADIENT = Pipeline(
             at="avial_lab.compiler.passes.distir.differentiate:Differentiate",
             when="--gradient names arguments",
         ),
+        Row(
+            "update-weights",
+            what="Weights follow their gradients: SGD, momentum, AdamW.",
+            why="Right after differentiate, whose results it takes: transforms divide it, too.",
+            at="avial_lab.compiler.passes.distir.update_weights:UpdateWeights",
+            when="--update names an optimizer",
+        ),
     ),
 )
 

@@ -28,6 +28,7 @@ from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.words import brief, shortened
 from avial_lab.machine.cpu import LEVELS, NATIVE, instruction_sets, instruction_sets_of
 from avial_lab.planning.distribution import CYCLIC, Division
+from avial_lab.planning.optimizers import Optimizer
 from avial_lab.planning.parallelism import spelled
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
@@ -121,6 +122,16 @@ def _on(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     raise ScheduleError(f"programs cannot run on '{shown}'", hint=f"there are: {', '.join(ON)}")
 
 
+DRIVERS = ("apart", "cuda")
+
+
+def _driver(given: Any) -> str:  # noqa: ANN401 - what a caller gives
+    if given in DRIVERS:
+        return given
+    shown, known = shortened(str(given), 60), ", ".join(DRIVERS)
+    raise ScheduleError(f"GPUs are not driven by '{shown}'", hint=f"there are: {known}")
+
+
 def _cpu(given: Any) -> str:  # noqa: ANN401 - what a caller gives
     if given not in (NATIVE, *LEVELS):
         known = ", ".join((NATIVE, *LEVELS))
@@ -154,6 +165,12 @@ def _gradient(given: str | Iterable[str]) -> str:
         if all(re.fullmatch(r"%?[\w$.-]+", name) for name in names):
             return "+".join(name.removeprefix("%") for name in names)
     raise _refused("gradient", given, "names of arguments: w0 w1")
+
+
+def _update(given: str) -> str:
+    if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return str(Optimizer.parse(given)) if given else ""
+    raise _refused("update", given, "a text: sgd lr=0.01, momentum lr=0.01, adamw lr=0.001")
 
 
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -262,7 +279,8 @@ class CompileOptions:
     """How a program is compiled, whichever it is.
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
-    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs. `policy`
+    means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs; `driver`
+    says what GPUs are, None: this machine's, or emulated ones where it has none. `policy`
     says how tasks are placed, None for the usual way; a program with loops has none. `division`
     says how replicates are divided; tasks are not. `parallel` says how a function on tensors is
     divided over the ranks (`planning/parallelism.py`). `dynamic`: the code is to do for arrays of
@@ -324,6 +342,17 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    driver: str | None = field(
+        default=None,
+        metadata=Option(
+            ("--driver",),
+            help="what GPUs are: apart, emulated ones, or cuda, this machine's (NVIDIA); by "
+            "default this machine's where it has some",
+            choices=DRIVERS,
+            read=_driver,
+            in_tuning=False,
+        ).metadata,
+    )
     policy: Policy | None = field(
         default=None,
         metadata=Option(
@@ -380,6 +409,18 @@ class CompileOptions:
             help="a function on tensors returns the derivatives of its first result, a number, by "
             "these arguments, too: 'w0 w1'",
             read=_gradient,
+            in_tuning=False,
+        ).metadata,
+    )
+    update: str = field(
+        default="",
+        metadata=Option(
+            ("--update",),
+            metavar="HOW",
+            help="with --gradient: return weights that followed their gradients in place of these: "
+            "'sgd lr=0.01', 'momentum lr=0.01', 'adamw lr=0.001'",
+            words=("sgd lr=0.01", "momentum lr=0.01 momentum=0.9", "adamw lr=0.001"),
+            read=_update,
             in_tuning=False,
         ).metadata,
     )
@@ -511,11 +552,13 @@ class Keywords(TypedDict, total=False):
     ranks: int | None
     gpus: int | None
     on: str | None
+    driver: str | None
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str
     parallel: str | Iterable[str]
     gradient: str | Iterable[str]
+    update: str
     without: str | Iterable[str]
     sizes: str
     strict: bool

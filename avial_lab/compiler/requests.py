@@ -37,7 +37,8 @@ class Source:
     Without a binding every buffer has to be typed in place. `function` is the one that is meant
     where the text holds plain functions, None for the only one there is. `parallel` says how one
     on tensors is divided over devices (`planning/parallelism.py`), after it was made to return the
-    derivatives of its first result by the arguments that `gradient` names. `written`: what the
+    derivatives of its first result by the arguments that `gradient` names, or these arguments as
+    the optimizer `update` changes them (`planning/optimizers.py`). `written`: what the
     person wrote, where the text was made of that, and its places are places in it.
     """
 
@@ -48,6 +49,7 @@ class Source:
     function: str | None = None
     parallel: str = ""
     gradient: str = ""
+    update: str = ""
     written: str = ""
 
     @property
@@ -89,13 +91,15 @@ class Build:
     """Ask: lower the program for these devices and build its binary. Answer: `Built`.
 
     With a topology `ranks` and `gpus` of the options are not looked at. With `whole`, a plain
-    function is one task, for that reason.
+    function is one task, for that reason. chips: of the GPUs of this machine that programs are to
+    run on; where there are none GPUs are emulated.
     """
 
     source: Source
     topology: Topology | None = None
     options: CompileOptions = field(default_factory=CompileOptions)
     whole: str = ""
+    chips: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         options = self.options

@@ -21,6 +21,7 @@ import numpy as np
 from avial_lab.core.errors import CheckError
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
 from avial_lab.planning.graph_facts import access_words, buffer_words, region_words
+from avial_lab.planning.schedule import ALL_TASKS
 from avial_lab.planning.task_graph import Dependency, Task, TaskKind
 from avial_lab.program.program import Program
 from avial_lab.trace import EventKind
@@ -66,6 +67,7 @@ def check(
     in_order: Iterable[str] = (),
     messages: int | None = None,
     bytes_moved: int | None = None,
+    bytes_copied: int | None = None,
     values: Mapping[str, object] | None = None,
     predicted: Mapping[str, float] | None = None,
 ) -> None:
@@ -74,9 +76,10 @@ def check(
 
     reads, writes: exactly these buffers, by task. depends: pairs (before, after) whose second has
     to wait; independent: pairs of which neither has to. on: the kind of device (`cpu`, `gpu`), by
-    task. divided, in_order: loops, as `program.explain()` calls them. values: what arrays hold
-    after the run; integers exactly, floating-point numbers within `TOLERANCE`. predicted: on that
-    machine (`preset:…`) the simulated run takes at most so many seconds.
+    task. bytes_copied: between hosts and GPUs. divided, in_order: loops, as `program.explain()`
+    calls them. values: what arrays hold after the run; integers exactly, floating-point numbers
+    within `TOLERANCE`. predicted: on that machine (`preset:…`) the simulated run takes at most so
+    many seconds.
     """
     if not isinstance(program, Program):  # pyright: ignore[reportUnnecessaryIsInstance] - a cell's
         kind = type(program).__name__
@@ -102,6 +105,7 @@ def check(
         *(_became(program, name, TaskKind.REPLICATE) for name in divided),
         *(_became(program, name, TaskKind.CONVERGE) for name in in_order),
         *_messages(program, messages, bytes_moved),
+        *([] if bytes_copied is None else [_copied(program, bytes_copied)]),
         *(_values(program, name, wanted) for name, wanted in (values or {}).items()),
         *(_predicted(program, machine, limit) for machine, limit in (predicted or {}).items()),
     ]
@@ -310,6 +314,28 @@ def _messages(program: Program, messages: int | None, nbytes: int | None) -> Ite
             yield Finding(False, what, (f"planned, but the run sent {counted[noun]:,}",))
             continue
         yield Finding(True, f"{what}, {'planned' if counted is None else 'planned and counted'}")
+
+
+def _copied(program: Program, wanted: int) -> Finding:
+    """With who copies how much, where it is another number of bytes."""
+    planned = program.plan.copies if program.plan is not None else program.schedule.copied
+    what = f"{count(wanted, 'byte')} between hosts and GPUs"
+    found = sum(copy.nbytes for copy in planned)
+    if found != wanted:
+        listed = [
+            f"  {copy.nbytes:,} from {copy.source} to {copy.dest}"
+            + (f" for {copy.phase}" if copy.phase not in ("", ALL_TASKS) else "")
+            for copy in planned
+        ]
+        said = f"the program copies {count(found, 'byte')}{':' * bool(listed)}"
+        return Finding(False, what, (said, *listed))
+    trace = program.trace
+    if trace is None or not trace.ranks:
+        return Finding(True, f"{what}, planned")
+    counted = sum(copy.nbytes for copy in trace.copies)
+    if counted != wanted:
+        return Finding(False, what, (f"planned, but the run copied {counted:,}",))
+    return Finding(True, f"{what}, planned and counted")
 
 
 def _predicted(program: Program, machine: str, limit_s: float) -> Finding:

@@ -19,6 +19,7 @@ from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, names_range
 from avial_lab.machine.devices import (
     CPU,
+    CUDA,
     GPU_FAMILY,
     KINDS,
     DeviceKind,
@@ -285,10 +286,28 @@ def drivers(ranks: int, gpus: int) -> tuple[int, ...]:
     return tuple(k * ranks // gpus for k in range(gpus))
 
 
-def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
-    """A GPU for each of these ranks, given with their nodes: in this version an emulated one, also
-    where the machine has a GPU.
+def with_real_gpus(topology: Topology, chips: Sequence[str]) -> Topology:
+    """The GPUs of this machine among its devices are no longer emulated ones but those of these
+    architectures; several are the same GPU where there are not as many.
+
+    >>> with_real_gpus(Topology.local(1, gpus=2), ["sm_90"]).kinds
+    '1 CPU, 2 GPUs'
     """
+    if not chips:
+        return topology
+    here = ("localhost", platform.node())
+    numbers = iter(range(len(topology.devices)))
+    devices = tuple(
+        replace(each, kind=CUDA, arch=chips[next(numbers) % len(chips)])
+        if each.kind is runnable_gpu() and each.node in here
+        else each
+        for each in topology.devices
+    )
+    return replace(topology, devices=devices)
+
+
+def gpus_driven(ranks: Sequence[tuple[int, str]]) -> tuple[Device, ...]:
+    """An emulated GPU for each of these ranks, given with their nodes."""
     kind = runnable_gpu()
     return tuple(
         Device(kind.device_name(k), kind, rank, kind.family, node)

@@ -111,6 +111,7 @@ class AvialMagics(Magics):
     @argument("--tune", type=float, metavar="SECONDS", help=TUNE)
     @argument("-D", "--define", action="append", default=[], metavar="NAME=EXPR", help=DEFINE)
     @argument("--fn", metavar="NAME", help="the function to run, if there are several")
+    @argument("--lang", choices=["c"], help="the cell is C: a function of loops on arrays")
     @argument("--run", action="store_true", help="run the program; its arrays change in place")
     @argument(
         "--check",
@@ -130,7 +131,7 @@ class AvialMagics(Magics):
 
         The program's buffers are the NumPy arrays of the same name. A cell without avial's
         operations is a plain function of MLIR; its arguments are variables in the same way. A cell
-        that begins with `def` or a decorator is a function in Python.
+        that begins with `def` or a decorator is a function in Python; with --lang=c it is one in C.
 
         A value that begins with a dash is written `--opt=-value`; one with blanks in quotes:
         `--expect-error="no device"`.
@@ -185,8 +186,8 @@ class AvialMagics(Magics):
         number, magic_line = _running(self._shell)
         name = options.name or options.out or f"cell{number}"
         topology = self.cluster.topology if self.cluster and options.ranks is None else None
-        if is_python(cell):
-            return self._compile_python(options, "#\n" * magic_line + cell, f"In [{number}]")
+        if options.lang is not None or is_python(cell):
+            return self._compile_function(options, cell, magic_line, f"In [{number}]")
         with compiling(name, self._shell, quiet=options.quiet) as progress:
             program = avial_lab.compile(
                 "\n" * magic_line + cell,  # so that lines are numbered as in the editor
@@ -215,12 +216,24 @@ class AvialMagics(Magics):
             self._shell.user_ns[_identifier(options.out)] = program
         return program
 
-    def _compile_python(self, options: argparse.Namespace, cell: str, place: str) -> Program:
-        """The cell's function, compiled for the variables of its parameters' names."""
+    def _compile_function(
+        self, options: argparse.Namespace, cell: str, before: int, place: str
+    ) -> Program:
+        """The cell's function in Python or C, compiled for the variables of its parameters' names.
+        before: lines above it in the editor.
+        """
         chosen = given(options)
         if self.cluster and options.ranks is None:
             chosen["ranks"] = self.cluster.topology.ranks
-        function = define(cell, self._shell, chosen, name=place)
+        if options.lang == "c":  # whose reader takes a tenth of a second to load
+            from avial_lab.compiler.frontends.c.functions import c_function
+            from avial_lab.program.c_functions import CProgram
+
+            found = c_function("\n" * before + cell, place, options.fn)
+            function = CProgram(found, chosen)
+            self._shell.user_ns[function.py_func.__name__] = function
+        else:
+            function = define("#\n" * before + cell, self._shell, chosen, name=place)
         names = self._shell.user_ns
         program = function.compile(
             **python_arguments(function, names, self._scalars(options.define))

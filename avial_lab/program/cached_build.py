@@ -6,6 +6,7 @@ Build -> Built.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,7 +23,9 @@ from avial_lab.core.errors import (
     CompilerTimeout,
     FaultWarning,
     InternalError,
+    ScheduleError,
 )
+from avial_lab.machine.real_gpus import chips_here
 from avial_lab.planning.task_graph import Group, Task
 from avial_lab.program.compiler_client import save_reproducer, shared_compiler
 
@@ -36,6 +39,7 @@ def build(
     Raises what prevents it. An internal fault in passes that a program can do without is a
     FaultWarning at whoever called `build`'s caller, and a slower program.
     """
+    question = replace(question, chips=_chips_for(question))
     anywhere = replace(
         question, source=replace(question.source, cell=""), options=question.options.settled
     )
@@ -49,6 +53,24 @@ def build(
     if built.fault:
         warnings.warn(built.fault, FaultWarning, stacklevel=3)
     return _in_cell(built, question.source)
+
+
+_NAMES_GPUS = re.compile(r"gpu|cuda|sm_")
+
+
+def _chips_for(question: Build) -> tuple[str, ...]:
+    """Of the GPUs here that the program may run on; its text or an option asks for them."""
+    options = question.options
+    if options.driver == "apart":
+        return ()
+    asks = options.driver or options.on or options.gpus or _NAMES_GPUS.search(question.source.text)
+    found = chips_here() if asks else ()
+    if options.driver == "cuda" and not found:
+        raise ScheduleError(
+            "no GPU of NVIDIA's was found on this machine",
+            hint="leave out --driver cuda: an emulated GPU runs the same kernels",
+        )
+    return found
 
 
 def _asked(question: Build, timeout: float | None, progress: Callable[[str], None] | None) -> Built:

@@ -134,14 +134,20 @@ def call_here(
     given: Mapping[str, object],
     around: Surroundings,
     there_s: float,
+    runs: dict[str, RunHere | None],
 ) -> CallHere | None:
-    """None where the call cannot be made here."""
+    """None where the call cannot be made here. runs: what is loaded already, by the binaries' keys;
+    calls that differ in the integers that are handed over have one.
+    """
     if translated.apart or there_s > LONG_S or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
         return None
-    written = {access.storage for task in program.graph.tasks for access in task.writes}
-    run = run_here(program.binary, written)
+    key = program.binary.key
+    if key not in runs:
+        written = {access.storage for task in program.graph.tasks for access in task.writes}
+        runs[key] = run_here(program.binary, written)
+    run = runs[key]
     if run is None:
         return None
     names = list(given)
@@ -176,8 +182,10 @@ def quick_key(args: Sequence[object]) -> object:
             parts.append((array.dtype, array.shape, array.strides, array.flags.writeable))
         elif kind is float or kind is np.float64 or kind is complex:
             parts.append(kind)
-        elif kind is int or kind is bool or value is None:
-            parts.append((kind, value))
+        elif kind is int or kind is bool or value is None or isinstance(value, np.integer):
+            parts.append((kind, cast("object", value)))
+        elif isinstance(value, np.inexact):
+            parts.append(kind)
         else:
             return None
     return tuple(parts)

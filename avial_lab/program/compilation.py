@@ -93,7 +93,9 @@ def compile(
     list of such texts, one transform after the other (`planning/parallelism.py`).
 
     `gradient` names arguments ("w0 w1") by which a function on tensors returns the derivatives of
-    its first result, too, behind its own results; the sequential reference does so as well.
+    its first result, too, behind its own results; the sequential reference does so as well. With
+    `update` ("adamw lr=0.001"; `planning/optimizers.py`) it returns the arguments as they are after
+    a step in place of the derivatives, and behind all of them what the optimizer keeps.
 
     `without` names optional passes that are left out (`catalogue.OPTIONAL`, or `all`), to see what
     they are worth; `sizes` gives others theirs in place of the machine's
@@ -118,13 +120,15 @@ def compile(
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
     chosen = CompileOptions.of(**options)
-    if (chosen.parallel or chosen.gradient) and holds_schedule(text):
+    if (chosen.parallel or chosen.gradient or chosen.update) and holds_schedule(text):
         raise OptionError(
             "parallel and gradient are for functions on tensors, and this program says itself "
             "what its tasks are",
             hint="leave them out, or write func.func @f(%x: tensor<8x4xf32>) -> …",
         )
-    source = replace(source, parallel=chosen.parallel, gradient=chosen.gradient)
+    source = replace(
+        source, parallel=chosen.parallel, gradient=chosen.gradient, update=chosen.update
+    )
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:

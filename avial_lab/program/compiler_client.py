@@ -43,6 +43,7 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Source,
     Walk,
     Weigh,
     Weighed,
@@ -56,7 +57,10 @@ from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder
 
 TIME_LIMIT_S = 120.0
-"""How long one question may take unless the caller says otherwise."""
+"""How long one question may take unless the caller says otherwise; of a long text longer."""
+
+LONG_TEXT, CHARACTERS_PER_S = 16 << 10, 512
+"""From so many characters on, each second's worth of them adds one: imported models are long."""
 
 MEMORY_LIMIT_BYTES = 8 << 30
 """Address space of the worker; a compile that needs more ends as a report, not as a swapping
@@ -72,6 +76,12 @@ PERIOD_S = 0.2
 
 MOST_WORKERS = 4
 """Of one process, however many cores there are: each holds MLIR in memory."""
+
+
+def _time_limit_s(question: Question) -> float:
+    source = getattr(question, "source", None)
+    length = len(source.text) if isinstance(source, Source) else 0
+    return TIME_LIMIT_S + max(length - LONG_TEXT, 0) / CHARACTERS_PER_S
 
 
 class Compiler:
@@ -194,7 +204,7 @@ class Compiler:
         Raises the AvialError the worker met, or CompilerCrash where the worker died, ran out of
         memory or took longer than `timeout_s`.
         """
-        limit_s = TIME_LIMIT_S if timeout_s is None else timeout_s
+        limit_s = _time_limit_s(question) if timeout_s is None else timeout_s
         answer = self._answer(question, limit_s, progress)
         if isinstance(answer, AvialError):
             raise answer

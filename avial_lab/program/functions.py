@@ -60,6 +60,7 @@ from avial_lab.program.function_calls import (
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
+from avial_lab.runtime.native.here import RunHere
 from avial_lab.trace import Trace
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class FunctionProgram:
         self.versions: dict[object, Version] = {}
         self._families: dict[object, int] = {}
         self._here: dict[object, CallHere] = {}
+        self._loaded: dict[str, RunHere | None] = {}
         self._last_here: tuple[CallHere, tuple[object, ...]] | None = None
         self._isolated = (
             bool(self.options.pop("isolated", False)) or not set(self.options) <= _PLAIN
@@ -122,7 +124,7 @@ class FunctionProgram:
 
     def __call__(self, *args: object, **named: object) -> Any:  # noqa: ANN401 - as the function's
         if named or len(args) != len(self._signature.parameters):
-            args = tuple(self._bound(args, named).values())
+            args = tuple(self._ordered(args, named).values())
         key = quick_key(args)
         here = self._here.get(key)
         if here is not None and not self._placed:
@@ -139,7 +141,7 @@ class FunctionProgram:
 
     def _call_there(self, args: tuple[object, ...], key: object) -> object:
         """On ranks, or in a process that stays."""
-        given = dict(zip(self._signature.parameters, args, strict=True))
+        given = self.taken(dict(zip(self._signature.parameters, args, strict=True)))
         version = self.version(given)
         arrays = arrays_of(given, version.translated)
         own = new_results(version.translated.result)
@@ -166,7 +168,7 @@ class FunctionProgram:
         if key in self._here and self._here[key].closed:
             return
         around = surroundings_of(self.py_func)
-        made = call_here(version.program, version.translated, given, around, took)
+        made = call_here(version.program, version.translated, given, around, took, self._loaded)
         if made is None:
             return
         if len(self._here) == MOST_HERE:
@@ -215,7 +217,14 @@ class FunctionProgram:
         self.versions[key] = made
         return made
 
+    def taken(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The arguments as the function gets them."""
+        return dict(given)
+
     def _bound(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
+        return self.taken(self._ordered(args, named))
+
+    def _ordered(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         bound = self._signature.bind(*args, **named)
         bound.apply_defaults()
         return dict(bound.arguments)
@@ -394,7 +403,7 @@ MOST_VALUES = 2
 """Of an integer that are compiled in as constants."""
 
 MOST_HERE = 256
-"""Kinds of calls that are made in this process; each has memory for its arrays."""
+"""Kinds of calls that are made in this process; of one binary they share their memory."""
 
 _PLAIN = {"ranks", "trace"}
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")

@@ -8,18 +8,28 @@ model.outputs(program)["y"]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from avial_lab.compiler.frontends.onnx import SUFFIX, NeedsValue, OnnxFunction, Port, read_onnx
+from avial_lab.compiler.frontends.onnx import (
+    SUFFIX,
+    NeedsValue,
+    OnnxFunction,
+    Port,
+    Training,
+    convert,
+    read_model,
+)
 from avial_lab.compiler.options import Keywords, takes_options
+from avial_lab.core.element_types import FLOATS, dtype_of_element
 from avial_lab.core.errors import BindError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_bytes, listed
+from avial_lab.planning.optimizers import STEP, Optimizer
 from avial_lab.program import compilation
 from avial_lab.program.inputs import random_arguments
 from avial_lab.program.program import Program
@@ -27,7 +37,10 @@ from avial_lab.program.program import Program
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["SUFFIX", "Model", "NeedsValue", "load_onnx"]
+    from avial_lab.program.reference_run import OneProcess
+    from avial_lab.runtime.launch.cluster import Cluster
+
+__all__ = ["SUFFIX", "Model", "NeedsValue", "TrainingStep", "load_onnx"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,8 @@ class Model:
 
     name: str
     function: OnnxFunction = field(repr=False)
+    read: Callable[[Training], OnnxFunction] = field(repr=False)
+    """The function that is the model's loss."""
 
     @property
     def text(self) -> str:
@@ -83,6 +98,45 @@ class Model:
             self.text, arrays=made_up.arrays, cell=self.name, name=self.name, **options
         )
 
+    @takes_options
+    def training(
+        self,
+        loss: str,
+        *,
+        of: str = "",
+        optimizer: str = "sgd lr=0.01",
+        arrays: Mapping[str, np.ndarray] | None = None,
+        **options: Unpack[Keywords],
+    ) -> TrainingStep:
+        """A step of training, compiled: forward, backward, update. The weights begin as the file
+        has them, or as `arrays` says.
+
+        loss: `mse`, or `cross-entropy` of logits and classes, `of` the value that the model calls
+        so (by default its first result). optimizer: `sgd lr=0.01`, `momentum lr=0.01 momentum=0.9`,
+        `adamw lr=0.001 decay=0.01`.
+        """
+        rule = Optimizer.parse(optimizer)
+        function = self.read(Training(loss, of, rule.kept, rule.counts))
+        ports = [p for p in function.parameters if p.element in FLOATS]
+        given = {
+            **{n: np.array(w) for n, w in function.weights.items()},
+            **{p.name: np.zeros(p.shape, dtype_of_element(p.element)) for p in function.states},
+            **{p.name: np.zeros(p.shape, dtype_of_element(p.element)) for p in function.inputs},
+        }
+        for name, array in self.named(arrays or {}).items():
+            given[name] = np.array(array)
+        program = compilation.compile(
+            function.text,
+            arrays=given,
+            cell=self.name,
+            name=self.name,
+            **{**options, "gradient": [p.name for p in ports], "update": str(rule)},
+        )
+        kept = [p for p in function.states if p.name != STEP]
+        ordered = sorted(kept, key=lambda p: _order(p, ports, rule.kept))
+        changed = [*ports, *ordered, *(p for p in function.states if p.name == STEP)]
+        return TrainingStep(program, function, tuple(changed))
+
     def outputs(self, program: Program) -> dict[str, np.ndarray]:
         """What a program of this model computed, by the model's names."""
         return {port.called: program.arrays[port.name] for port in self.results}
@@ -101,6 +155,67 @@ class Model:
         rows += [("result", p.called, _type(p), p.name) for p in self.results]
         columns = ("", "in the model", "type", "in the text")
         return Table(f"{self.name}: {self._summary}", columns, tuple(rows)).to_text()
+
+
+def _order(state: Port, weights: list[Port], endings: tuple[str, ...]) -> tuple[int, int]:
+    """Where what is kept stands among the results: weight by weight."""
+    name, _, ending = state.name.rpartition("_")
+    return [p.name for p in weights].index(name), endings.index(ending)
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """A step that is taken at each call; weights, and what the optimizer keeps, are those of the
+    last step that came to its end.
+
+        step = model.training("cross-entropy", of="logits", optimizer="adamw lr=0.01", ranks=3,
+                              parallel="data 3")
+        loss = step(input=x, target=classes)
+    """
+
+    program: Program
+    function: OnnxFunction = field(repr=False)
+    changed: tuple[Port, ...] = field(repr=False)
+
+    def __call__(
+        self,
+        cluster: Cluster | OneProcess | None = None,
+        *,
+        check: bool = False,
+        oversubscribe: bool = False,
+        **inputs: np.ndarray,
+    ) -> float:
+        """The loss before the step, which is taken on a cluster as `Program.run` chooses it; inputs
+        that are not given are those of the last step.
+        """
+        arrays = self.program.arrays
+        ports = {p.called: p.name for p in self.function.inputs}
+        ports |= {p.name: p.name for p in self.function.inputs}
+        for name, value in inputs.items():
+            if name not in ports:
+                raise BindError(
+                    f"the model has no input '{name}'",
+                    hint=f"its inputs are: {listed([p.called for p in self.function.inputs])}",
+                )
+            if np.shape(value) != arrays[ports[name]].shape:
+                raise BindError(
+                    f"'{name}' has the shape {np.shape(value)}; the step was compiled for "
+                    f"{arrays[ports[name]].shape}"
+                )
+            arrays[ports[name]][...] = value
+        self.program.run(cluster, check=check, oversubscribe=oversubscribe)
+        loss = float(arrays["result0"])
+        for k, port in enumerate(self.changed):
+            arrays[port.name][...] = arrays[f"result{k + 1}"]
+        return loss
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """As they are now, by the model's names; writing into one changes it."""
+        return {p.called: self.program.arrays[p.name] for p in self.function.parameters}
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.program.name}: {count(len(self.weights), 'weight')}")
 
 
 def _type(port: Port) -> str:
@@ -125,5 +240,17 @@ def load_onnx(
     BindError for dimensions that are open, and where the package onnx is missing.
     """
     path = Path(path)
-    function = read_onnx(path, dimensions=dimensions, values=values, shapes=shapes)
-    return Model(path.stem, function)
+
+    proto = read_model(path)
+
+    def read(training: Training | None = None) -> OnnxFunction:
+        return convert(
+            proto,
+            folder=path.parent,
+            dimensions=dimensions,
+            values=values,
+            shapes=shapes,
+            training=training,
+        )
+
+    return Model(path.stem, read(), read)

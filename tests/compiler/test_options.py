@@ -43,7 +43,11 @@ from avial_lab.program.tuned import tuning_key_of
 TEXT = "avial.schedule %a {}"
 ON_TENSORS = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
 """For options that are for such functions alone."""
-OTHERS = {"sizes": "block-contractions{terms=128 block=48}", "gradient": "w0+w1"}
+OTHERS = {
+    "sizes": "block-contractions{terms=128 block=48}",
+    "gradient": "w0+w1",
+    "update": "sgd lr=0.5 decay=0.0",
+}
 """What is no default, for options that say nothing of their values."""
 
 
@@ -118,7 +122,7 @@ def test_it_survives_the_magics(name: str) -> None:
 
 
 def test_it_survives_compile(name: str, asked: list[Build]) -> None:
-    text = ON_TENSORS if name in ("parallel", "gradient") else TEXT
+    text = ON_TENSORS if name in ("parallel", "gradient", "update") else TEXT
     with pytest.raises(AskedError):
         avial_lab.compile(text, **{name: other_value(name)})
     assert [question.options for question in asked] == [chosen(name)]

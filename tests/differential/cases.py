@@ -48,9 +48,18 @@ SMALL_TOO = "normalise-tasks{least=1}"
 
 
 def try_case(
-    case: Case, cluster: Cluster | None, *, ranks: int, sync: str = "edges", sizes: str = ""
+    case: Case,
+    cluster: Cluster | None,
+    *,
+    ranks: int,
+    sync: str = "edges",
+    sizes: str = "",
+    gpus: int | None = None,
+    device_seed: int = 0,
 ) -> Program:
-    """Run it on so many ranks; its arrays have to be what NumPy says and the reference says."""
+    """Run it on so many ranks; its arrays have to be what NumPy says and the reference says, and of
+    tasks what goes to GPUs and comes back what the plan says.
+    """
     arrays = case.arrays(np.random.default_rng(11))
     wanted = copy_together(arrays)
     with np.errstate(all="ignore"):
@@ -64,8 +73,11 @@ def try_case(
         scalars=case.scalars,
         sizes=sizes,
         strict=case.rtol == 0.0,
+        gpus=gpus,
     )
-    program.run(cluster, check=True)
+    trace = program.run(cluster, check=True, device_seed=device_seed)
+    if program.plan is None:
+        assert set(trace.copies) == set(program.schedule.copied)
     for name, array in arrays.items():
         compare(array, wanted[name], case.rtol, name)
     return program

@@ -14,7 +14,8 @@ from tests.differential.generator import random_case
 def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
     sync = ("edges", "levels")[seed // 7]
     case = random_case(seed, 12)
-    try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=SMALL_TOO)
+    on = {"gpus": 1 + seed % 3, "device_seed": seed}
+    try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=SMALL_TOO, **on)
 
 
 @pytest.mark.mpi
@@ -33,4 +34,5 @@ def test_many_programs(part: int, seven_ranks: Cluster) -> None:
     for seed in range(100 + 50 * part, 150 + 50 * part):
         sync, sizes = ("edges", "levels")[seed % 2], ("", SMALL_TOO)[seed // 2 % 2]
         case = random_case(seed, 5 + seed % 40)
-        try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=sizes)
+        on = {"gpus": 1 + seed % 5, "device_seed": seed % 4}
+        try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=sizes, **on)

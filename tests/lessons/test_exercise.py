@@ -73,6 +73,10 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a device": ({"on": {"task3": "cpu"}}, ("its target is %gpu (sm_90)", "In [4]:20:3")),
     "messages": ({"messages": 1}, ("needs 2 messages:", "task3 needs what task1 wrote")),
     "bytes": ({"bytes_moved": 80}, ("the program needs 160 bytes:",)),
+    "copies": (
+        {"bytes_copied": 80},
+        ("the program copies 0 bytes\n",),
+    ),
     "no loops": ({"divided": ["S1"]}, ("there is no loop 'S1'; there are: none",)),
     "not run": ({"values": {"d": np.zeros(20)}}, ("it has not run yet: `%avial run deck`",)),
     "no array": ({"values": {"dd": np.zeros(20)}}, ("there are: a, b, c, d",)),

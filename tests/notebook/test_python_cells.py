@@ -41,3 +41,30 @@ def test_mistakes_are_told_in_the_cell(page: Page) -> None:
     missing = page.run("%%avial -n 1 -q\ndef g(w):\n    return w[0]\n")
     assert isinstance(missing, BindError)
     assert "no variable has that name" in missing.message
+
+
+IN_C = """%%avial -n 1 -q -o c_program --run --lang=c
+#define SHIFT 2.0
+void added(int n, const double u[n], double v[n]) {
+  for (int i = 0; i < n; i++)
+    v[i] = u[i] + SHIFT;
+}
+"""
+
+
+def test_a_function_in_c(page: Page) -> None:
+    v = np.zeros(5)
+    page.shell.user_ns.update(u=np.arange(5.0), v=v, n=5)
+    assert page.run(IN_C) is None
+    np.testing.assert_array_equal(v, np.arange(5.0) + 2)
+    verdict = page.shell.user_ns["c_program"].built.verdicts[0]
+    assert verdict.span is not None
+    assert verdict.span.line == 4
+    error = page.run("%%avial -n 1 -q --lang=c\nvoid f(double u[5]) {\n  u[0] = foo(1);\n}\n")
+    assert isinstance(error, VerifyError)
+    assert error.span is not None
+    assert (error.span.cell, error.span.line) == ("In [1]", 3)
+    added = page.shell.user_ns["added"]
+    assert isinstance(added, FunctionProgram)
+    added(5, np.ones(5), v)
+    np.testing.assert_array_equal(v, np.ones(5) + 2)

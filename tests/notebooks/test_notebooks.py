@@ -77,7 +77,24 @@ SENSIBLE = {
         "and in the arrays: True",
         "index is out of bounds, size 8",
         "total += a[k]",
+        "rounds step",
+        "the last round changed 0.0098",
         "✓ S1 is divided over the ranks",
+    ),
+    "11_parallel_training": (
+        "result  y             30x4xf32   result0",
+        "sums of rows: 1.0",
+        "losses fall: True",
+        "distir.all_reduce of",
+        "the same losses: True",
+        "✓ 960 bytes between ranks, planned",
+    ),
+    "12_gpu": (
+        "S1_kernel: ceil(j / 64) x ceil(i / 16) blocks of 64 x 4 threads",
+        "%ctaid.x",
+        "41,296 bytes; with both arrays there and back for each of 40 launches 2,304,000",
+        "65,536 from gpu0 to cpu0",
+        "✓ 98,304 bytes between hosts and GPUs, planned and counted",
     ),
 }
 """What a notebook has to say."""

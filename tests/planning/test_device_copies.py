@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 import avial_lab
 from avial_lab.core.buffers import Buffer, Storage, row_major
+from avial_lab.core.errors import CheckError
 from avial_lab.core.regions import Box
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.placement import schedule_tasks
 from avial_lab.planning.schedule import Schedule, StepKind
 from avial_lab.planning.task_graph import Access, Task, build_dag
+from avial_lab.runtime.native.loader import digest, load_program
+from avial_lab.runtime.native.places import Places
 
 N = 12
 NAMES = "abc"
@@ -111,6 +115,30 @@ def test_every_task_finds_the_last_version(schedule: Schedule) -> None:
         np.testing.assert_array_equal(found[known], wanted[known], err_msg=name)
 
 
+def test_memory_that_a_gpu_has_not_is_told_by_array() -> None:
+    """Of two arrays the second is too large; what fails is said, also once all is given back."""
+    arrays = {"a": np.arange(40.0), "b": np.zeros(40), "c": np.zeros(40)}
+    program = avial_lab.compile(TEXT, arrays=arrays, ranks=1, gpus=1)
+    code = program.binary.shared_object
+    loaded = load_program(code, digest(code), entry="main")
+    places = Places(loaded, 1, 0, (0,))
+    storages = [Storage("small", (40,), 8, ("small",)), Storage("large", (1 << 58,), 8, ("large",))]
+    room = np.zeros(40)
+    addresses = [room.ctypes.data, room.ctypes.data]
+    places.begin(storages, addresses, driver="apart", seed=0, ran=0)
+    at = loaded.library.avial_at
+    at.restype = ctypes.c_void_p
+    assert at(ctypes.c_int64(1), ctypes.c_int64(0), ctypes.c_void_p(addresses[0]))
+    assert not at(ctypes.c_int64(1), ctypes.c_int64(1), ctypes.c_void_p(addresses[1]))
+    why = (
+        "the emulated device has no memory for 2305843009213693952 bytes: array 'large' takes "
+        "2305843009213693952 bytes; there are already array 'small' with 320 bytes"
+    )
+    assert places.failure(storages) == why
+    places.end()
+    assert places.failure(storages) == why
+
+
 TEXT = """avial.schedule %a: memref<40xf64>, %b: memref<40xf64>, %c: memref<40xf64> {
   %cpu = avial.target {arch = "cpu"}
   %gpu = avial.target {arch = "sm_90"}
@@ -139,7 +167,7 @@ TEXT = """avial.schedule %a: memref<40xf64>, %b: memref<40xf64>, %c: memref<40xf
 
 
 @pytest.mark.parametrize("seed", [0, 9])
-def test_a_run_copies_what_was_planned(seed: int) -> None:
+def test_a_run_copies_what_was_planned(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     a = np.arange(40.0)
     arrays = {"a": a.copy(), "b": np.zeros(40), "c": np.zeros(40)}
     program = avial_lab.compile(TEXT, arrays=arrays, ranks=1, gpus=1)
@@ -151,6 +179,11 @@ def test_a_run_copies_what_was_planned(seed: int) -> None:
     ]
     trace = program.run(check=True, device_seed=seed)
     assert set(trace.copies) == set(program.schedule.copied)
+    avial_lab.check(program, bytes_copied=(40 + 10 + 30 + 30) * 8)
+    assert "✓ 880 bytes between hosts and GPUs, planned and counted" in capsys.readouterr().out
+    with pytest.raises(CheckError):
+        avial_lab.check(program, bytes_copied=879)
+    assert "the program copies 880 bytes:\n      320 from cpu0 to gpu0" in capsys.readouterr().out
     np.testing.assert_array_equal(arrays["b"], np.r_[(2 * a[:10]) ** 2, 2 * a[10:]])
     np.testing.assert_array_equal(arrays["c"], (2 * a) ** 2)
     names = [event.name for event in trace.events]

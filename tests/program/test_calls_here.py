@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.program.calls_here import quick_key
 from avial_lab.program.functions import FunctionProgram
 from tests.compiler.frontends.python.comparing import translated
 
@@ -96,11 +97,37 @@ def test_arrays_that_share_memory_and_threads() -> None:
     assert is_here(moved)
 
 
+@avial_lab.program
+def repeated(a, times):
+    for t in range(times):
+        for i in range(len(a)):
+            a[i] = a[i] * 0.5 + 1.0
+
+
+def test_calls_with_other_integers_share_what_is_loaded() -> None:
+    for times in (*range(1, 8), *range(1, 8)):
+        mine, theirs = np.arange(5.0), np.arange(5.0)
+        repeated(mine, times)
+        repeated.py_func(theirs, times)
+        np.testing.assert_array_equal(mine, theirs)
+    assert is_here(repeated)
+    assert len(repeated._here) == 7
+    assert len(repeated._loaded) == len(repeated.versions) == 3
+
+
 def test_isolated_is_what_it_says() -> None:
     apart = avial_lab.program(moved.py_func, isolated=True)
     for _ in range(3):
         apart(np.arange(8.0), np.zeros(8))
     assert not is_here(apart)
+
+
+def test_what_calls_are_alike() -> None:
+    a = np.zeros(3)
+    assert quick_key((a, 2.0, np.float32(1))) == quick_key((a.copy(), 3.0, np.float32(2)))
+    for one, other in ((1, True), (1, np.int64(1)), (1.0, np.float32(1)), (a, a[::-1]), (1, 2)):
+        assert quick_key((one,)) != quick_key((other,))
+    assert quick_key(([1],)) is None
 
 
 def unproved(a, n):

@@ -56,6 +56,23 @@ def test_a_read_that_decides_nothing_raises() -> None:
         dead_read(np.zeros(5))
 
 
+@avial_lab.program(isolated=True)
+def writes_what_is_there(a):
+    a[0] = a[0]
+
+
+@avial_lab.program(isolated=True)
+def does_nothing(a):
+    pass
+
+
+def test_the_same_machine_code_is_not_the_same_program() -> None:
+    writes_what_is_there(np.zeros(3))
+    a = np.ones(3)
+    does_nothing(a)
+    assert a.tolist() == [1.0] * 3
+
+
 @avial_lab.program(ranks=2)
 def total(a, b, scale):
     s = 0.0

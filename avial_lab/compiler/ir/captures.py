@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.views import VIEWS
 
 
@@ -61,6 +62,29 @@ def _repeated(op: ir.Operation) -> bool:
         "memref.get_global",
         "ub.poison",
     )
+
+
+def tensors_captured(op: ir.Operation) -> list[ir.Value]:
+    """The tensors from outside that regions of an operation read, element by element: a gather's
+    table.
+    """
+    if not any(True for _ in op.regions):
+        return []
+    inner = operations_in(op)
+    made = {result for each in inner for result in each.results}
+    found = {
+        value: None
+        for each in inner
+        for value in each.operands
+        if isinstance(value.type, ir.RankedTensorType) and value not in made
+    }
+    return list(found)
+
+
+def replace_captured(op: ir.Operation, old: ir.Value, new: ir.Value) -> None:
+    """Let the regions of an operation read another value."""
+    for inner in operations_in(op):
+        remap(inner, {old: new})
 
 
 def remap(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:

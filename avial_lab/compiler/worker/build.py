@@ -67,9 +67,9 @@ from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
-from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError
+from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError, ScheduleError
 from avial_lab.machine.devices import GPU_FAMILY
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology import Topology, with_real_gpus
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.distribution import Division
 from avial_lab.planning.placement import schedule_phases, schedule_tasks
@@ -125,9 +125,20 @@ def _arrays_to_loops(
     """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
     if has_ptensor(module):
         run_passes(module.operation, ARRAYS.passes())
+    if source.update and not source.gradient:
+        raise ScheduleError(
+            "weights follow gradients, and there are none",
+            hint="name the weights, too: --gradient 'w0 w1'",
+        )
     if source.gradient:
         prepare_tensors_to_place(module, source.scalars)
-        run_passes(module.operation, GRADIENT.passes({"differentiate": {"of": source.gradient}}))
+        given = {
+            "differentiate": {"of": source.gradient},
+            "update-weights": {"of": source.gradient, "rule": source.update}
+            if source.update
+            else None,
+        }
+        run_passes(module.operation, GRADIENT.passes(given))
     if sequential or not (source.parallel or has_placements(module.operation)):
         return to_memory(module)
     prepare_tensors_to_place(module, source.scalars)
@@ -209,7 +220,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     options = question.options
     graph = graph_of(module, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    topology = topology_for(question, graph)
     policy = options.policy or Policy.LEVELS
     costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
     ranks = ranks_of_tasks(module.operation)
@@ -360,7 +371,7 @@ def build_split(
     numbers = numbers_of(structured, question.source) if options.dynamic else ()
     graph = graph_of(placed, question.source)
     watch.lap("dag")
-    topology = question.topology or Topology.local(options.ranks, gpus=gpus_of(question, graph))
+    topology = topology_for(question, graph)
     demands = cache(lambda: demands_in(placed))
     done = lowered(question, module, structured, topology, meanwhile=demands)
     watch.lap("build")
@@ -532,6 +543,12 @@ def as_one(module: ir.Module, why: str, *, strict: bool) -> ir.Operation:
     whole = module.operation.clone().operation
     run_passes(whole, (*settled(strict=strict), *WHOLE.passes({"one-task": {"why": why}})))
     return whole
+
+
+def topology_for(question: Build, graph: TaskGraph) -> Topology:
+    """What was given, or ranks of this machine; with its GPUs, or emulated ones."""
+    local = Topology.local(question.options.ranks, gpus=gpus_of(question, graph))
+    return with_real_gpus(question.topology or local, question.chips)
 
 
 def gpus_of(question: Build, graph: TaskGraph) -> int:

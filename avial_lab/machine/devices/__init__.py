@@ -20,6 +20,7 @@ GPU_FAMILY = CUDA.family
 
 __all__ = [
     "CPU",
+    "CUDA",
     "GPU_FAMILY",
     "KINDS",
     "Backend",
@@ -83,9 +84,8 @@ def accepts(kind: DeviceKind, own: str, wanted: str) -> bool:
 
 
 def runnable_gpu() -> DeviceKind:
-    """The kind of GPU that ranks drive: the first that an engine of this version runs."""
-    gpus = (kind for kind in KINDS if kind.family == GPU_FAMILY)
-    return next(kind for kind in gpus if kind.engine is not None)
+    """The kind of GPU that every machine has."""
+    return next(kind for kind in KINDS if kind.family == GPU_FAMILY and kind.emulated)
 
 
 def place_name(place: int, ranks: int) -> str:

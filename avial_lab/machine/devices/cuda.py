@@ -91,7 +91,6 @@ CUDA = DeviceKind(
     claims=_claims,
     covers=_covers,
     backend=Backend.NVPTX,
-    engine=None,
     apart=True,
     option="--gpus 1",
     arches=("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100"),

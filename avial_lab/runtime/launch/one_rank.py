@@ -248,7 +248,8 @@ def one_rank() -> OneRank:
 
 
 def _key(binary: Binary) -> str:
-    return digest(binary.shared_object)
+    """Of all that it is made of: programs of other arrays may have the same machine code."""
+    return binary.key
 
 
 def _places(storages: Sequence[Storage]) -> list[int]:

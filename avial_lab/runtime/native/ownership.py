@@ -26,6 +26,7 @@ from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import Piece
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.loader import LoadedProgram
+from avial_lab.runtime.native.places import named
 from avial_lab.trace import Copy, Move
 
 BEGIN = "avial_begin"
@@ -141,7 +142,7 @@ class Ownership:
         """What a device said when it failed."""
         why = self.program.library.avial_device_why
         why.restype = ctypes.c_char_p
-        return (why() or b"").decode(errors="replace")
+        return named((why() or b"").decode(errors="replace"), self.storages)
 
     def carried(self) -> tuple[tuple[str, ...], ...]:
         """For each of `moves` the arrays that it brings; of a plan alone."""

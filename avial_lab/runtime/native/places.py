@@ -7,6 +7,7 @@ programs of loops the ownership runtime does the same.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,19 +72,32 @@ class Places:
         self.program.library.avial_places_end()
         return tuple(found)
 
-    @property
-    def failure(self) -> str:
+    def failure(self, storages: Sequence[Storage]) -> str:
         """Why a device failed; empty where none did."""
         if not self.program.get_global("avial_device_failed"):
             return ""
         why = self.program.library.avial_device_why
         why.restype = ctypes.c_char_p
-        return (why() or b"").decode(errors="replace")
+        return named((why() or b"").decode(errors="replace"), storages)
 
     def _copied(self, source: int, dest: int, nbytes: ctypes.c_int64) -> int:
         copied = self.program.library.avial_copied
         copied.restype = ctypes.c_int64
         return copied(ctypes.c_int64(source), ctypes.c_int64(dest), ctypes.byref(nbytes))
+
+
+def named(why: str, storages: Sequence[Storage]) -> str:
+    """The reason with the names of arrays in place of their numbers.
+
+    >>> named("array 1 takes 80 bytes", [Storage(name, (10,), 8, (name,)) for name in "ab"])
+    "array 'b' takes 80 bytes"
+    """
+
+    def name(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f"array '{storages[number].name}'" if number < len(storages) else found[0]
+
+    return re.sub(r"\barray (\d+)\b", name, why)
 
 
 def _words(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

@@ -418,7 +418,7 @@ def run(
         if resident is not None:
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
-        devices = options.device_seed, options.driver
+        devices = options.device_seed, options.driver or manifest.driver
         seat = Seat(program, rank, memory, journal, recorder, room, *devices)
         session = session_of(manifest, seat)
         with team(program, options.threads, *_neighbours(manifest)) as hands:

@@ -31,7 +31,7 @@ class Options:
     """traced: take each step's times; of a program of loops at most `most_events` are kept one by
     one, of all ranks together. poison: fill unwritten memory with NaN or 0xA5. threads: of each
     rank. device_seed: emulated devices do everything as late as they may, or in an order drawn from
-    it. driver: what drives devices, of `DRIVERS`.
+    it. driver: what drives devices, of `DRIVERS`, whatever the program was made for.
     """
 
     traced: bool = True
@@ -39,7 +39,7 @@ class Options:
     most_events: int = 1 << 15
     threads: Threads = field(default_factory=Threads)
     device_seed: int = 0
-    driver: str = "apart"
+    driver: str = ""
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

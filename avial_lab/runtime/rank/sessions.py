@@ -116,7 +116,7 @@ class StepSession:
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
-        if self.manifest.drivers and (why := self._places.failure):
+        if self.manifest.drivers and (why := self._places.failure(self.manifest.storages)):
             return Failure(why)
         return _failure(self.seat.program)
 

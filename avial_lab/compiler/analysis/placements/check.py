@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.ir.captures import tensors_captured
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.placements import MOVES, is_tensor, meshes_in, placement_of
 from avial_lab.compiler.ir.program import functions_of, has_body
@@ -98,7 +99,7 @@ def _begun(
 def is_free(op: ir.Operation, loops: Loops) -> bool:
     """Whether its result may lie as one likes: it is made of numbers, alike everywhere."""
     reads = [k for k, v in enumerate(op.operands) if is_tensor(v.type) and k not in loops.inits]
-    return not reads and all(None not in dims for dims in loops.results)
+    return not (reads or tensors_captured(op)) and all(None not in dims for dims in loops.results)
 
 
 def mend(have: Along, want: Along) -> str:
@@ -172,6 +173,15 @@ def check_operation(op: ir.Operation, meshes: Mapping[str, Mesh]) -> None:
             hint=f"distir.send brings a value from @{other.mesh.name} to @{placed[0].mesh.name}",
         )
     _check_axes(op, have, made, placed[0].mesh)
+    for value in tensors_captured(op):
+        lies = placement_of(value.type, meshes, value.location)
+        if lies is None or set(lies.along) - {COPY}:
+            raise VerifyError(
+                f"the body of {op.name} reads any elements of {_called(value)}, which lies as "
+                f"{_texts(lies)}",
+                span=span_of(op.location),
+                hint="every device needs all of it: distir.reshard makes copies",
+            )
 
 
 def _partial_axis(placement: Placement) -> int:

@@ -164,14 +164,22 @@ def _groups(op: ir.Operation) -> list[list[int]]:
     ]
 
 
+def _main_dims(op: ir.Operation, shape: Sequence[int]) -> list[tuple[int, int]]:
+    """Of each group, by its number, the dimension that is all of it: the others are 1."""
+    found: list[tuple[int, int]] = []
+    for k, group in enumerate(_groups(op)):
+        long = [d for d in group if shape[d] != 1] or group[:1]
+        if len(long) == 1:
+            found.append((k, long[0]))
+    return found
+
+
 def _collapse(op: ir.Operation) -> Loops:
-    pairs = [(group[0], k) for k, group in enumerate(_groups(op)) if len(group) == 1]
-    return _paired(op, pairs)
+    return _paired(op, [(d, k) for k, d in _main_dims(op, op.operands[0].type.shape)])
 
 
 def _expand(op: ir.Operation) -> Loops:
-    pairs = [(k, group[0]) for k, group in enumerate(_groups(op)) if len(group) == 1]
-    return _paired(op, pairs)
+    return _paired(op, _main_dims(op, op.results[0].type.shape))
 
 
 def _statics(op: ir.Operation, name: str) -> list[int]:
@@ -198,8 +206,32 @@ def _slice(op: ir.Operation) -> Loops:
     return _paired(op, whole)
 
 
+def _insert(op: ir.Operation) -> Loops:
+    """Dimensions that are covered from end to end may be divided: those that a padding leaves
+    alone.
+    """
+    source, whole = op.operands[0].type, op.operands[1].type
+    if source.rank != whole.rank or len(op.operands) > 2:
+        return _whole(op)
+    dims: Dims = tuple(
+        d if offset == 0 and step == 1 and size == n == m != DYNAMIC else None
+        for d, (offset, size, step, n, m) in enumerate(
+            zip(
+                _statics(op, "static_offsets"),
+                _statics(op, "static_sizes"),
+                _statics(op, "static_strides"),
+                source.shape,
+                whole.shape,
+                strict=True,
+            )
+        )
+    )
+    return Loops((dims, dims), (dims,))
+
+
 _TENSOR = {
     "tensor.collapse_shape": _collapse,
     "tensor.expand_shape": _expand,
     "tensor.extract_slice": _slice,
+    "tensor.insert_slice": _insert,
 }

@@ -12,10 +12,20 @@ import numpy as np
 
 from avial_lab.compiler.frontends.onnx.convert import OnnxFunction, Port, convert
 from avial_lab.compiler.frontends.onnx.files import SUFFIX, read_model
+from avial_lab.compiler.frontends.onnx.losses import Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue
 from avial_lab.compiler.frontends.onnx.values import Shape
 
-__all__ = ["NeedsValue", "OnnxFunction", "Port", "SUFFIX", "read_onnx"]
+__all__ = [
+    "NeedsValue",
+    "OnnxFunction",
+    "Port",
+    "SUFFIX",
+    "Training",
+    "convert",
+    "read_model",
+    "read_onnx",
+]
 
 
 def read_onnx(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from avial_lab.compiler.frontends.onnx.contractions import CONTRACTIONS
 from avial_lab.compiler.frontends.onnx.elementwise import ELEMENTWISE
 from avial_lab.compiler.frontends.onnx.files import array_of, attributes_of, onnx_package
 from avial_lab.compiler.frontends.onnx.folding import folded
+from avial_lab.compiler.frontends.onnx.losses import TARGET, Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue, Node, Rule
 from avial_lab.compiler.frontends.onnx.normalisation import NORMALISATION
 from avial_lab.compiler.frontends.onnx.reductions import REDUCTIONS
@@ -26,8 +29,10 @@ from avial_lab.compiler.frontends.onnx.values import (
 )
 from avial_lab.compiler.frontends.onnx.windows import WINDOWS
 from avial_lab.compiler.frontends.onnx.writer import Writer
+from avial_lab.core.element_types import FLOATS
 from avial_lab.core.errors import AvialError, BindError, ParseError
 from avial_lab.core.words import brief, count, listed, shortened
+from avial_lab.planning.optimizers import STEP
 
 NEWEST = 28
 """The last opset whose operators were looked at."""
@@ -63,6 +68,8 @@ class OnnxFunction:
     inputs: tuple[Port, ...]
     parameters: tuple[Port, ...]
     results: tuple[Port, ...]
+    states: tuple[Port, ...] = ()
+    """What an optimizer keeps, which are arguments behind the weights."""
 
     def __repr__(self) -> str:
         return brief(
@@ -79,9 +86,12 @@ def convert(
     dimensions: Mapping[str, int] | None = None,
     values: Mapping[str, np.ndarray] | None = None,
     shapes: Mapping[str, Shape] | None = None,
+    training: Training | None = None,
     function: str = "main",
 ) -> OnnxFunction:
-    """The model's graph. `dimensions`: numbers for those that have names; `shapes`: of inputs,
+    """The model's graph; for a `training` only up to its loss, which is the only result then.
+
+    `dimensions`: numbers for those that have names; `shapes`: of inputs,
     whose dimensions need none then; `values`: of inputs that become constants.
 
     Raises ParseError with every node that is not covered.
@@ -97,7 +107,7 @@ def convert(
                 f"the model's functions cannot be inlined: {shortened(str(error), 200)}"
             ) from None
     return _Conversion(
-        model, folder, dict(dimensions or {}), dict(values or {}), dict(shapes or {})
+        model, folder, dict(dimensions or {}), dict(values or {}), dict(shapes or {}), training
     ).run(function)
 
 
@@ -108,31 +118,80 @@ class _Conversion:
     dimensions: dict[str, int]
     values: dict[str, np.ndarray]
     shapes: dict[str, Shape]
+    training: Training | None
     writer: Writer = field(default_factory=Writer)
     known: dict[str, Operand | None] = field(default_factory=dict)
     """By ONNX's names; None for what a node would have made that is not covered."""
+    readers: Counter[str] = field(default_factory=Counter)
+    """How often a name is read."""
     problems: list[tuple[Proto, AvialError]] = field(default_factory=list)
 
     def run(self, function: str) -> OnnxFunction:
         graph = self.model.graph
         versions = self._versions()
-        nodes = _in_order(graph)
+        wanted = self._wanted()
+        nodes = _needed(_in_order(graph), wanted)
         self._refuse_unknown(nodes)
         weights = {tensor.name: tensor for tensor in graph.initializer}
         if len(graph.sparse_initializer):
             raise ParseError("sparse initialisers are not covered")
         inputs = [self._input(each) for each in graph.input if each.name not in weights]
         self._check_given({p.called for p in inputs if p is not None})
-        read = _names_read(graph, nodes)
+        self.readers.update(name for node in nodes for name in node.input)
+        self.readers.update(wanted)
         for tensor in graph.initializer:
-            if tensor.name in read:
+            if self.readers[tensor.name]:
                 self.known[tensor.name] = self._weight(tensor)
         for proto in nodes:
             self._node(proto, versions)
         if self.problems:
             raise self._refusal()
-        results = [self._result(each.name) for each in graph.output]
-        return self._function(function, [p for p in inputs if p is not None], results)
+        ports = [p for p in inputs if p is not None]
+        results = [self._result(name) for name in wanted]
+        if self.training is not None:
+            results = [self._loss(self.training, *results[0], ports)]
+        return self._function(function, ports, results)
+
+    def _wanted(self) -> list[str]:
+        """The results; of a training what its loss is of."""
+        names = [each.name for each in self.model.graph.output]
+        if self.training is None or not names:
+            return names
+        made = {name for node in self.model.graph.node for name in node.output}
+        of = self.training.of or names[0]
+        if of not in made:
+            raise BindError(
+                f"the model makes no '{shortened(of, 60)}'",
+                hint=f"its results are: {listed(names)}; names of values between are known, too",
+            )
+        return [of]
+
+    def _loss(
+        self, training: Training, called: str, value: Operand, ports: list[Port]
+    ) -> tuple[str, Operand]:
+        shape, dtype = training.target_of(value)
+        name = self.writer.argument(TARGET)
+        ports.append(Port(TARGET, name[1:], shape, element(dtype)))
+        target = Operand(shape, dtype, name, called=TARGET)
+        self.writer.lines.append(f"// {training.loss}")
+        return "loss", self.writer.tensor(training.written(self.writer, value, target))
+
+    def _states(self, parameters: Sequence[Port]) -> tuple[Port, ...]:
+        """What an optimizer keeps, as arguments."""
+        if self.training is None:
+            return ()
+        found = [
+            Port(f"{p.called} {ending}", f"{p.name}_{ending}", p.shape, p.element)
+            for p in parameters
+            if p.element in FLOATS
+            for ending in self.training.kept
+        ]
+        if self.training.counts:
+            found.append(Port(STEP, STEP, (), "f32"))
+        clash = next((p.name for p in found if p.name in self.writer.taken), None)
+        if clash is not None:
+            raise NotCovered(f"the model has an argument '{clash}', as an optimizer wants to")
+        return tuple(found)
 
     # The graph's ends -----------------------------------------------------------------------------
 
@@ -271,8 +330,14 @@ class _Conversion:
             self.known.update(dict.fromkeys(outputs))
             return
         for name, operand in zip(proto.output, results, strict=False):
+            if name and operand is not None and self.readers[name] > 1:
+                operand = self._kept(operand)
             if name:
                 self.known[name] = operand
+
+    def _kept(self, operand: Operand) -> Operand:
+        """What several nodes read is computed once."""
+        return operand if operand.deferred is None else self.writer.tensor(operand)
 
     def _by_rule(self, node: Node) -> Sequence[Operand | None]:
         self.writer.lines.append(f"// {_comment(node)}")
@@ -326,7 +391,8 @@ class _Conversion:
     ) -> OnnxFunction:
         weights = list(self.writer.weights.values())
         parameters = tuple(Port(w.called, w.name[1:], w.shape, w.element) for w in weights)
-        heads = [f"%{p.name}: {_type(p)}" for p in (*inputs, *parameters)]
+        states = self._states(parameters)
+        heads = [f"%{p.name}: {_type(p)}" for p in (*inputs, *parameters, *states)]
         types = ", ".join(operand.type for _, operand in results)
         names = ", ".join(operand.name for _, operand in results)
         body = "\n  ".join(self.writer.lines)
@@ -343,6 +409,7 @@ class _Conversion:
                 Port(called, f"result{k}", operand.shape, operand.element)
                 for k, (called, operand) in enumerate(results)
             ),
+            states,
         )
 
 
@@ -372,8 +439,15 @@ def _comment(node: Node) -> str:
     return shortened(f"{node.kind} {called}".strip(), 80)
 
 
-def _names_read(graph: Proto, nodes: Sequence[Proto]) -> set[str]:
-    return {name for node in nodes for name in node.input} | {o.name for o in graph.output}
+def _needed(nodes: Sequence[Proto], wanted: Sequence[str]) -> list[Proto]:
+    """Those of nodes in order of which something wanted is made."""
+    read = set(wanted)
+    kept: list[Proto] = []
+    for node in reversed(nodes):
+        if any(name in read for name in node.output if name):
+            kept.append(node)
+            read.update(node.input)
+    return kept[::-1]
 
 
 def _in_order(graph: Proto) -> list[Proto]:
@@ -400,8 +474,6 @@ def _in_order(graph: Proto) -> list[Proto]:
 
 def _sorted(nodes: Sequence[Proto], makers: Mapping[str, int]) -> Iterator[int]:
     """Kahn's order, that of the file where it can be."""
-    from heapq import heapify, heappop, heappush
-
     readers: dict[int, list[int]] = {}
     waits = [0] * len(nodes)
     for k, node in enumerate(nodes):

@@ -48,10 +48,14 @@ _COMPARED = {
 
 @dataclass
 class Body:
-    """`arguments`: what stands in for the inputs of the loop; `total`: for what it adds up to."""
+    """`loops`: which of the loops around it those are that what is written calls 0, 1, …."""
 
     names: Iterator[int] = field(default_factory=count)
     lines: list[str] = field(default_factory=list)
+    loops: Sequence[int] | None = None
+
+    def within(self, loops: Sequence[int]) -> Body:
+        return Body(self.names, self.lines, loops)
 
     def make(self, text: str, dtype: Dtype | None) -> Scalar:
         name = f"%s{next(self.names)}"
@@ -68,7 +72,8 @@ class Body:
         return self.number(value, other.dtype)
 
     def index(self, loop: int) -> Scalar:
-        return self.make(f"linalg.index {loop} : index", None)
+        around = loop if self.loops is None else self.loops[loop]
+        return self.make(f"linalg.index {around} : index", None)
 
     def index_number(self, value: int) -> Scalar:
         return self.make(f"arith.constant {value} : index", None)

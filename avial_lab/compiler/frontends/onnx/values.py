@@ -7,6 +7,7 @@ Closed set: an `Operand` has a `name` in the text, or is `known`, or both (a wei
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,10 +49,23 @@ def dtype_of(number: int) -> Dtype:
     return np.dtype(_DTYPES[number])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """An elementwise loop that is not written yet: what reads it alone computes it in its own.
+
+    ins: what it reads, and along which of its loops the dimensions of each lie. `weight`: of how
+    many such loops it is made.
+    """
+
+    ins: tuple[tuple[Operand, tuple[int, ...]], ...]
+    body: Callable[..., Any]
+    weight: int
+
+
+@dataclass(frozen=True, eq=False)
 class Operand:
-    """One tensor. `name`: its SSA name with the %, "" for a constant that nothing has used yet.
-    `known`: its value, where it is one; of a weight, what it has at first.
+    """One tensor. `name`: its SSA name with the %, "" for a constant that nothing has used yet, and
+    for what is `deferred`. `known`: its value, where it is one; of a weight, what it has at first.
     """
 
     shape: Shape
@@ -60,10 +74,11 @@ class Operand:
     known: np.ndarray | None = None
     called: str = ""
     """What ONNX calls it."""
+    deferred: Deferred | None = None
 
     @property
     def is_constant(self) -> bool:
-        return not self.name
+        return not self.name and self.deferred is None
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from avial_lab.compiler.frontends.onnx.nodes import Made, Node, Rule
-from avial_lab.compiler.frontends.onnx.reductions import lowest, mean
+from avial_lab.compiler.frontends.onnx.reductions import largest, lowest, mean
 from avial_lab.compiler.frontends.onnx.scalars import Body, Scalar
 from avial_lab.compiler.frontends.onnx.values import (
     F32,
@@ -225,8 +225,6 @@ def _global_average(node: Node, w: Writer) -> Made:
 
 
 def _global_max(node: Node, w: Writer) -> Made:
-    from avial_lab.compiler.frontends.onnx.reductions import largest
-
     x = node.input(0)
     return largest(w, x, list(range(2, len(x.shape))), keep=True)
 

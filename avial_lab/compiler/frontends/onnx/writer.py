@@ -16,6 +16,7 @@ import numpy as np
 from avial_lab.compiler.frontends.onnx.scalars import Body, Scalar
 from avial_lab.compiler.frontends.onnx.values import (
     I64,
+    Deferred,
     Dtype,
     NotCovered,
     Number,
@@ -32,6 +33,9 @@ from avial_lab.compiler.frontends.onnx.values import (
 
 MOST_WRITTEN = 1024
 """Elements of a constant that is written into the text; larger ones are handed over as arrays."""
+
+MOST_DEFERRED = 8
+"""Elementwise loops that another one computes itself."""
 
 MOST_ELEMENTS = 1 << 40
 """Of one tensor."""
@@ -52,6 +56,8 @@ class Writer:
     known: dict[tuple[object, ...], Operand] = field(default_factory=dict)
     """Constants that are written already."""
     scalars: dict[tuple[str, str], Scalar] = field(default_factory=dict)
+    made: dict[Deferred, Operand] = field(default_factory=dict)
+    """Loops that were deferred, and are written."""
     reshaped: dict[str, Operand] = field(default_factory=dict)
     """What values were before they were given another shape."""
 
@@ -71,6 +77,8 @@ class Writer:
         """The same with a name in the text."""
         if operand.name:
             return operand
+        if operand.deferred is not None:
+            return self._written(operand, operand.deferred)
         value = operand.known
         assert value is not None
         splat = splat_of(value)
@@ -85,6 +93,14 @@ class Writer:
             )
             self.known[key] = Operand(found.shape, found.dtype, found.name, value)
         return self.known[key]
+
+    def _written(self, operand: Operand, deferred: Deferred) -> Operand:
+        if deferred not in self.made:
+            ins = [(value, [f"d{d}" for d in dims]) for value, dims in deferred.ins]
+            self.made[deferred] = self.loops(
+                operand.shape, ins, range(len(operand.shape)), operand.dtype, deferred.body
+            )
+        return self.made[deferred]
 
     def weight(self, operand: Operand) -> Operand:
         """An array that is handed over."""
@@ -154,13 +170,15 @@ class Writer:
         Body, a scalar for each input, and the total where there is a reduction.
         """
         shape = tuple(extents[d] for d in out)
-        inputs = [(self.tensor(value), subs) for value, subs in ins]
+        inputs: list[tuple[Operand, Sequence[str]]] = []
+        plans = [self._plan(value, subs, math.prod(extents), inputs) for value, subs in ins]
         init = begun or self.empty(shape, dtype)
         inner = Body(self.numbers)
         arguments = [Scalar(f"%a{next(self.numbers)}", value.dtype) for value, _ in inputs]
         total = Scalar(f"%a{next(self.numbers)}", dtype)
         reduces = len(out) < len(extents)
-        result = body(inner, *arguments, *([total] if reduces else []))
+        given = [plan(inner, arguments) for plan in plans]
+        result = body(inner, *given, *([total] if reduces else []))
         dims = ", ".join(f"d{d}" for d in range(len(extents)))
         forms = [*(subs for _, subs in inputs), [f"d{d}" for d in out]]
         maps = ", ".join(f"affine_map<({dims}) -> ({', '.join(form)})>" for form in forms)
@@ -182,6 +200,35 @@ class Writer:
         ]
         return Operand(shape, dtype, name)
 
+    def _plan(
+        self,
+        value: Operand,
+        subs: Sequence[str],
+        iterations: int,
+        inputs: list[tuple[Operand, Sequence[str]]],
+    ) -> Callable[[Body, list[Scalar]], Scalar]:
+        """How a loop gets a value: it reads it as one of its inputs, or computes what is deferred,
+        where it comes by each element once.
+        """
+        deferred = value.deferred if value.deferred not in self.made else None
+        once = value.size == iterations and all(s[1:].isdecimal() for s in subs)
+        if deferred is None or not once or deferred.weight > MOST_DEFERRED:
+            source = self.tensor(value)
+            known = [(each.name, list(form)) for each, form in inputs]
+            if (source.name, list(subs)) not in known:
+                inputs.append((source, subs))
+                known.append((source.name, list(subs)))
+            at = known.index((source.name, list(subs)))
+            return lambda _, arguments: arguments[at]
+        loops = [int(s[1:]) for s in subs]
+        plans = [
+            self._plan(each, [f"d{loops[d]}" for d in dims], iterations, inputs)
+            for each, dims in deferred.ins
+        ]
+        return lambda b, arguments: deferred.body(
+            b.within(loops), *(plan(b, arguments) for plan in plans)
+        )
+
     def elementwise(
         self,
         inputs: Sequence[Operand | tuple[Operand, Dims]],
@@ -199,7 +246,7 @@ class Writer:
             if shape is not None
             else broadcast(*(value.shape for value, dims in placed if dims is None))
         )
-        ins: list[tuple[Operand, list[str]]] = []
+        ins: list[tuple[Operand, tuple[int, ...]]] = []
         where: list[int | Operand] = []
         for value, dims in placed:
             splat = splat_of(value.known) if value.is_constant and value.known is not None else None
@@ -213,7 +260,8 @@ class Writer:
                 if not (n == 1 and wanted[d] != 1)
             ]
             where.append(len(ins))
-            ins.append((self.reshape(value, tuple(n for _, n in kept)), [f"d{d}" for d, _ in kept]))
+            reshaped = self.reshape(value, tuple(n for _, n in kept))
+            ins.append((reshaped, tuple(d for d, _ in kept)))
 
         def inside(b: Body, *scalars: Scalar) -> Scalar:
             given = [
@@ -224,7 +272,11 @@ class Writer:
             ]
             return body(b, *given)
 
-        return self.loops(wanted, ins, range(len(wanted)), dtype, inside)
+        weight = 1 + sum(
+            v.deferred.weight for v, _ in ins if v.deferred and v.deferred not in self.made
+        )
+        element(dtype)
+        return Operand(wanted, dtype, deferred=Deferred(tuple(ins), inside, weight))
 
     def reduce(
         self,
@@ -312,6 +364,7 @@ class Writer:
             )
         if value.is_constant and value.known is not None:
             return constant(value.known.reshape(shape))
+        value = self.tensor(value)
         base = self.reshaped.get(value.name, value)
         if base.shape == shape:
             return base
@@ -375,7 +428,7 @@ class Writer:
     def insert(self, part: Operand, whole: Operand, starts: Dims) -> Operand:
         if not part.size:
             return whole
-        part = self.tensor(part)
+        part, whole = self.tensor(part), self.tensor(whole)
         ones = ", ".join(["1"] * len(starts))
         where = f"[{', '.join(map(str, starts))}] [{', '.join(map(str, part.shape))}] [{ones}]"
         return self.make(

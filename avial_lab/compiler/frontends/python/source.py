@@ -20,6 +20,8 @@ _NOTEBOOK_CELL = re.compile(r"(?:ipykernel_\d+[/\\]\d+\.py|<ipython-input-(\d+)-
 
 
 CELL = "notebook cell"
+GIVEN = "__avial_source__"
+"""The attribute of a function whose source is no Python text."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ def source_of(function: Callable[..., object], cell: str | None = None) -> Funct
 
     Raises ParseError where it has no source: typed at a prompt, made by `exec`, a lambda.
     """
+    given = getattr(function, GIVEN, None)
+    if given is not None:
+        return given
     name = function.__name__
     if name == "<lambda>":
         raise ParseError("a lambda has no name to be compiled by", hint="write it as a def")

@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, linalg, tensor
 
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
-from avial_lab.compiler.codegen.math.adjoints import RULES
+from avial_lab.compiler.codegen.math.adjoints import RULES, number
 from avial_lab.compiler.frontends.mlir.tensors import run_pipeline
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.locations import span_of
@@ -132,6 +132,8 @@ class _Reverse:
                 _reshape_attributes(op, source.type),
             )
             self._add(source, back.result)
+        elif op.name in ("tensor.extract_slice", "tensor.insert_slice") and _is_static(op):
+            self._back_slice(op, gradient, wanted)
         else:
             raise PassError(
                 f"{op.name} has no derivative here",
@@ -139,23 +141,57 @@ class _Reverse:
                 hint="write it with linalg, arith and math",
             )
 
+    def _back_slice(self, op: ir.Operation, gradient: ir.Value, wanted: list[int]) -> None:
+        """What was cut out is put back among zeros; what was put in is cut out."""
+        if op.name == "tensor.extract_slice":
+            zeros = _filled(op.operands[0].type, 0.0)
+            self._add(op.operands[0], _inserted(op, gradient, zeros))
+            return
+        part, whole = op.operands[0], op.operands[1]
+        if 0 in wanted:
+            attributes = {name: op.attributes[name] for name in _PLACES}
+            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, 0, 0])
+            cut = ir.Operation.create("tensor.extract_slice", [part.type], [gradient], attributes)
+            self._add(part, cut.result)
+        if 1 in wanted:
+            self._add(whole, _inserted(op, _filled(part.type, 0.0), gradient))
+
     def _back_generic(self, op: ir.Operation, gradient: ir.Value, wanted: list[int]) -> None:
         init = len(op.operands) - 1
         adds = _adds_up(op)
+        if _uses_init(op) and not adds and not _finds_extreme(op):
+            raise PassError(
+                "a loop that neither adds up nor finds an extreme has no derivative here",
+                span=span_of(op.location),
+                hint="write it with sums: a product is exp of a sum of logarithms",
+            )
         for k in wanted:
             if k == init:
                 if adds:
                     self._add(op.operands[k], gradient)
-                elif _uses_init(op):
-                    raise PassError(
-                        "a loop that changes what it begins with has no derivative here",
-                        span=span_of(op.location),
-                        hint="begin with zeros, and add",
-                    )
                 continue
             found = _input_gradient(op, gradient, k, adds=adds)
             if found is not None:
                 self._add(op.operands[k], found)
+
+
+_PLACES = ("static_offsets", "static_sizes", "static_strides")
+
+
+def _is_static(op: ir.Operation) -> bool:
+    """Whether it says with numbers where its slice lies, and the slice has all dimensions."""
+    count = 1 if op.name == "tensor.extract_slice" else 2
+    ranks = {value.type.rank for value in (*op.operands, *op.results) if is_tensor(value.type)}
+    return len(op.operands) == count and len(ranks) == 1
+
+
+def _inserted(slice_: ir.Operation, part: ir.Value, whole: ir.Value) -> ir.Value:
+    """`part` where the slice lies in `whole`."""
+    attributes = {name: slice_.attributes[name] for name in _PLACES}
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0])
+    return ir.Operation.create(
+        "tensor.insert_slice", [whole.type], [part, whole], attributes
+    ).result
 
 
 _RESHAPES = {
@@ -214,6 +250,11 @@ def _adds_up(op: ir.Operation) -> bool:
     return adds and _yielded(block).owner.operation.name == "arith.addf"
 
 
+def _finds_extreme(op: ir.Operation) -> bool:
+    """Whether it is a reduction to the largest or the smallest."""
+    return loops_of(op).kind_of(0) in (Kind.MAX, Kind.MIN)
+
+
 def _uses_init(op: ir.Operation) -> bool:
     block = op.regions[0].blocks[0]
     return any(True for _ in block.arguments[len(block.arguments) - 1].uses)
@@ -226,11 +267,7 @@ def _input_gradient(op: ir.Operation, gradient: ir.Value, k: int, *, adds: bool)
     maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
     source = op.operands[k]
     inputs = list(op.operands)[:-1]
-    over = {
-        form.position
-        for form in ir.AffineMapAttr(maps[k]).value.results
-        if isinstance(form, ir.AffineDimExpr)
-    }
+    over = _loops_in(maps[k])
     if len(over) < len(list(ir.AffineMapAttr(maps[k]).value.results)):
         raise PassError(
             "a subscript that is no loop has no derivative here", span=span_of(op.location)
@@ -241,23 +278,27 @@ def _input_gradient(op: ir.Operation, gradient: ir.Value, k: int, *, adds: bool)
         for d in range(loops)
     ]
     whole = len(over) == loops
+    extreme = _finds_extreme(op)
     begun = tensor.EmptyOp(list(source.type.shape), source.type.element_type).result
-    operands = [gradient, *inputs, begun if whole else _filled(source.type, 0.0)]
+    found = [op.results[0]] if extreme else []
+    operands = [gradient, *inputs, *found, begun if whole else _filled(source.type, 0.0)]
     types = [v.type.element_type if is_tensor(v.type) else v.type for v in operands]
     new = ir.Operation.create(
         "linalg.generic",
         [source.type],
         operands,
         {
-            "indexing_maps": ir.ArrayAttr.get([maps[-1], *maps[:-1], maps[k]]),
+            "indexing_maps": ir.ArrayAttr.get(
+                [maps[-1], *maps[:-1], *([maps[-1]] if extreme else []), maps[k]]
+            ),
             "iterator_types": ir.ArrayAttr.get(kinds),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs) + 1, 1]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
         },
         regions=1,
     )
     block = ir.Block.create_at_start(new.regions[0], types, [op.location] * len(types))
     with ir.InsertionPoint(block):
-        share = _scalar_gradient(op, block, k, adds=adds)
+        share = _scalar_gradient(op, block, k, reduces=adds or extreme, extreme=extreme)
         if share is not None and not whole:
             share = arith.addf(block.arguments[len(types) - 1], share)
         if share is not None:
@@ -276,8 +317,14 @@ def _without_unused(op: ir.Operation) -> ir.Value:
         if not any(True for result in each.results for _ in result.uses):
             each.erase()
     last = len(op.operands) - 1
-    used = [k for k in range(last) if any(True for _ in block.arguments[k].uses)]
     maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
+    used = [k for k in range(last) if any(True for _ in block.arguments[k].uses)]
+    loops = [_loops_in(each) for each in maps]
+    for loop in range(ir.AffineMapAttr(maps[0]).value.n_dims):
+        # The extent of a loop is that of some operand, though nobody may read it.
+        if not any(loop in loops[k] for k in (*used, last)):
+            used.append(next(k for k in range(last) if loop in loops[k]))
+    used.sort()
     new = ir.Operation.create(
         op.name,
         [op.results[0].type],
@@ -298,15 +345,25 @@ def _without_unused(op: ir.Operation) -> ir.Value:
     return new.results[0]
 
 
-def _scalar_gradient(op: ir.Operation, block: ir.Block, k: int, *, adds: bool) -> ir.Value | None:
-    """The body of `op` once more, and back through it: the derivative by its input k."""
+def _loops_in(form: ir.Attribute) -> set[int]:
+    """The loops that are subscripts by themselves."""
+    results = ir.AffineMapAttr(form).value.results
+    return {each.position for each in results if isinstance(each, ir.AffineDimExpr)}
+
+
+def _scalar_gradient(
+    op: ir.Operation, block: ir.Block, k: int, *, reduces: bool, extreme: bool
+) -> ir.Value | None:
+    """The body of `op` once more, and back through it: the derivative by its input k. The gradient
+    of an extreme goes to those that are it, and to no others.
+    """
     old = op.regions[0].blocks[0]
     inside: dict[ir.Value, ir.Value] = {
         argument: block.arguments[n + 1] for n, argument in enumerate(list(old.arguments)[:-1])
     }
     *body, _ = [view.operation for view in old.operations]
     target = _yielded(old)
-    if adds:
+    if reduces:
         sides = list(target.owner.operation.operands)
         target = sides[1] if sides[0] == old.arguments[len(old.arguments) - 1] else sides[0]
         body = [each for each in body if _yielded(old) not in list(each.results)]
@@ -317,7 +374,13 @@ def _scalar_gradient(op: ir.Operation, block: ir.Block, k: int, *, adds: bool) -
             remap(inner, inside)
         inside.update(zip(each.results, copy.results, strict=True))
         copies.append(copy)
-    found: dict[ir.Value, ir.Value] = {inside.get(target, target): block.arguments[0]}
+    last = inside.get(target, target)
+    gradient = block.arguments[0]
+    if extreme:
+        best = block.arguments[len(old.arguments)]
+        here = arith.cmpf(arith.CmpFPredicate.OEQ, last, best)
+        gradient = arith.select(here, gradient, number(0.0, gradient))
+    found: dict[ir.Value, ir.Value] = {last: gradient}
     for each in reversed(copies):
         if not len(each.results) or each.results[0] not in found:
             continue

@@ -281,6 +281,9 @@ def _fit_attributes(op: ir.Operation, copy: ir.Operation, boxes: Mapping[ir.Valu
                 for d, (n, b) in enumerate(zip(old, block, strict=True))
             ]
             copy.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
+    elif op.name == "tensor.insert_slice" and op.operands[0].type.rank == op.results[0].type.rank:
+        block = list(ir.RankedTensorType(copy.operands[0].type).shape)
+        copy.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(block)
 
 
 def _count_from(op: ir.Operation, copy: ir.Operation, boxes: Mapping[ir.Value, Box]) -> None:

@@ -12,6 +12,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import PIPELINE
+from avial_lab.compiler.ir.captures import replace_captured, tensors_captured
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
     is_tensor,
@@ -25,6 +26,7 @@ from avial_lab.compiler.ir.placements import (
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of, check_degree
 from avial_lab.compiler.passes.distir.propagate import add_axis, place_on_one
+from avial_lab.compiler.passes.distir.segments import used_by
 from avial_lab.compiler.passes.distir.stages import stages_of
 from avial_lab.compiler.passes.distir.task_order import SCHEDULES
 from avial_lab.core.errors import ScheduleError
@@ -115,8 +117,12 @@ class _Division:
             for op in operations
             if is_free(op, loops_of(op)) and any(is_tensor(value.type) for value in op.results)
         }
+        readers: dict[ir.Value, list[ir.Operation]] = {}
+        for op in operations:
+            for value in used_by(op):
+                readers.setdefault(value, []).append(op)
         for argument in block.arguments:
-            users = [use.owner.operation for use in argument.uses]
+            users = readers.get(argument, [])
             stages = [self.stage_of[user] for user in users if user in self.stage_of]
             if is_tensor(argument.type) and stages:
                 self._put(argument, min(stages))
@@ -127,6 +133,8 @@ class _Division:
             for k, value in enumerate(op.operands):
                 if is_tensor(value.type):
                     op.operands[k] = self._on(value, stage)
+            for value in tensors_captured(op):
+                replace_captured(op, value, self._on(value, stage))
             for value in op.results:
                 if is_tensor(value.type):
                     self._put(value, stage)

@@ -14,6 +14,7 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
 from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.ir.captures import replace_captured, tensors_captured
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
@@ -150,6 +151,8 @@ class _Propagation:
                     if is_tensor(value.type) and self._along(value).kind.is_partial:
                         op.operands[k] = self._brought(value, COPY)
             elif any(is_tensor(value.type) for value in op.operands):
+                for value in tensors_captured(op):
+                    replace_captured(op, value, self._brought(value, COPY))
                 self._place(op)
         _erase_unused(block)
 

@@ -84,7 +84,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
         if op.name in MOVES:
             depths[op.results[0]] = depths[op.operands[0]] + _step(op, result)
             continue
-        tensors = [v for v in op.operands if is_tensor(v.type)]
+        tensors = [v for v in used_by(op) if is_tensor(v.type)]
         made_of_numbers = all(_owner(v) in result.free for v in tensors) and not any(
             v in numbers for v in used_by(op)
         )
@@ -93,7 +93,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
             result.free.add(op)
             depths.update(dict.fromkeys(op.results, 0))
             continue
-        depth = max((depths[v] for v in op.operands if v in depths), default=0)
+        depth = max((depths[v] for v in used_by(op) if v in depths), default=0)
         segment = _segment_for(op, depth, placements, found)
         segment.operations.append(op)
         for value in op.results:
@@ -173,7 +173,7 @@ def _find_outputs(operations: list[ir.Operation], end: ir.Operation, cut: Cut) -
                 needed.add(cut.source(op.operands[0]))
             continue
         here = cut.segment_of.get(op.results[0]) if len(op.results) else None
-        for operand in op.operands:
+        for operand in used_by(op):
             value = cut.source(operand)
             there = cut.segment_of.get(value)
             if there is not None and (there is not here or not _within(operand, value, cut)):

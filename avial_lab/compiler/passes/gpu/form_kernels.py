@@ -1,7 +1,7 @@
 """Loops that a device runs, as kernels: free loops are threads, and the rest is launched in order.
 
-Functions of phases whose calls are marked for a device -> what one thread does, the loops over
-blocks and threads that stand for it on an emulated device, and the launches.
+Functions of phases and tasks whose calls are marked for a device -> what one thread does, the loops
+over blocks and threads that stand for it on an emulated device, and the launches.
 """
 
 from __future__ import annotations

@@ -114,10 +114,9 @@ bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *d
         return refused("out of memory for devices");
     }
     int64_t available = here.driver->count();
-    for (int64_t k = 0, own = 0; k < devices; k++) {
+    for (int64_t k = 0; k < devices; k++) {
         if (driver[k] != rank) continue;
-        int64_t number = available > 0 ? own % available : own;
-        own++;
+        int64_t number = available > 0 ? k % available : k; /* ranks side by side take others */
         here.places[k].device = here.driver->open(number);
         if (!went(here.places[k].device)) return false;
     }
@@ -157,12 +156,32 @@ bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents
     return true;
 }
 
+/* What the array would take, what is free, and what is there already. */
+static void no_memory(Place *p, int64_t array)
+{
+    static char said[1024];
+    Limits limits = {0};
+    int64_t there = 0;
+    size_t n = (size_t)snprintf(said, sizeof said, "%s: array %lld takes %lld bytes",
+                                here.driver->why(), (long long)array,
+                                (long long)bytes_of_shape(&here.shapes[array]));
+    if (n < sizeof said && here.driver->limits(p->device, &limits) && limits.free_bytes < INT64_MAX)
+        n += (size_t)snprintf(said + n, sizeof said - n, ", and %lld of %lld are free",
+                              (long long)limits.free_bytes, (long long)limits.memory_bytes);
+    for (int64_t k = 0; k < here.arrays && n < sizeof said; k++)
+        if (p->arrays[k].address)
+            n += (size_t)snprintf(said + n, sizeof said - n, "%s array %lld with %lld bytes",
+                                  there++ ? "," : "; there are already", (long long)k,
+                                  (long long)bytes_of_shape(&here.shapes[k]));
+    refused(said);
+}
+
 /* Where the array begins on that device. */
 static uint64_t memory_on(Place *p, int64_t array)
 {
     Lying *a = &p->arrays[array];
     if (!a->address) a->address = here.driver->allocate(p->device, bytes_of_shape(&here.shapes[array]));
-    if (!a->address) went(false);
+    if (!a->address) no_memory(p, array);
     return a->address;
 }
 
@@ -368,12 +387,16 @@ bool avial_host_waits(bool written)
 
 bool avial_places_end(void)
 {
-    static char kept[512]; /* what the driver says goes with its devices */
-    bool well = true;
-    for (int64_t k = 0; k < here.devices && well; k++)
-        if (here.places[k].device) well = went(here.driver->finish(here.places[k].device));
-    if (!well) snprintf(kept, sizeof kept, "%s", places_said), places_said = kept;
+    static char kept[1024]; /* the first failure; a driver may say more as its devices go */
+    bool failed = avial_device_failed, well = true;
+    if (failed && places_said != kept) snprintf(kept, sizeof kept, "%s", places_said);
+    for (int64_t k = 0; k < here.devices; k++) {
+        if (!here.places[k].device || here.driver->finish(here.places[k].device)) continue;
+        if (well && !failed) snprintf(kept, sizeof kept, "%s", here.driver->why());
+        well = false;
+    }
     give_back();
+    if (failed || !well) refused(kept);
     return well;
 }
 

@@ -68,7 +68,7 @@ AVIAL_DEVICE void avial_on_launch(void (*ran)(int64_t tag, int64_t began_ns, int
  * memory. */
 AVIAL_DEVICE bool avial_host_waits(bool written);
 
-/* Waits for all; gives memory and devices back. */
+/* Waits for all; gives memory and devices back, also after a failure, whose reason stays. */
 AVIAL_DEVICE bool avial_places_end(void);
 
 /* For programs whose steps are known before they run. What fails is in `avial_device_failed`, and

@@ -318,7 +318,11 @@ void avial_devices(int64_t count, const int64_t *ranks)
 
 void avial_bring_back(void)
 {
-    if (run.broken || avial_error || run.places == run.ranks) return;
+    if (run.broken || run.places == run.ranks) return;
+    if (avial_error) {
+        if (!run.plan) avial_places_end(); /* pinned arrays are the caller's again */
+        return;
+    }
     if (setjmp(run.failed)) return;
     phase.number = -1;
     phase.transfers.count = phase.messages.count = phase.copies.count = phase.boxes.count = 0;

@@ -21,13 +21,19 @@ from avial_lab.core.element_types import dtype_of_element
 
 
 def results_of(
-    text: str, arrays: Mapping[str, np.ndarray], parallel: str | None = None, gradient: str = ""
+    text: str,
+    arrays: Mapping[str, np.ndarray],
+    parallel: str | None = None,
+    gradient: str = "",
+    update: str = "",
 ) -> dict[str, np.ndarray]:
     """The function's results; with `parallel`, of its tasks, else of the sequential function; and
-    the gradients by the arguments that `gradient` names.
+    the gradients by the arguments that `gradient` names, or what the optimizer `update` makes.
     """
     binding = bind_arrays(dict(arrays))
-    source = Source(text, "test", binding, parallel=parallel or "", gradient=gradient)
+    source = Source(
+        text, "test", binding, parallel=parallel or "", gradient=gradient, update=update
+    )
     if parallel is None:
         module = parse(source, to_memory=tensors_to_fresh_memory, sequential=True)
     else:

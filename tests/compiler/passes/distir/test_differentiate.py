@@ -111,6 +111,58 @@ def forward_of(text: str) -> str:
     return "\n".join([first, *lines[1 : end + 1], f"  return {loss} : tensor<f64>", "}"])
 
 
+def test_extremes_and_loops_that_only_an_operand_without_gradient_knows() -> None:
+    """Softmax with its maximum, and a sum over a loop that the gradient does not run over."""
+    text = """
+func.func @f(%x: tensor<4x3xf64>, %b: tensor<4xf64>) -> tensor<f64> {
+  %zero = arith.constant 0.0 : f64
+  %low = arith.constant 0xFFF0000000000000 : f64
+  %e4 = tensor.empty() : tensor<4xf64>
+  %m0 = linalg.fill ins(%low : f64) outs(%e4 : tensor<4xf64>) -> tensor<4xf64>
+  %m = linalg.reduce ins(%x : tensor<4x3xf64>) outs(%m0 : tensor<4xf64>) dimensions = [1]
+    (%a: f64, %t: f64) { %c = arith.maximumf %a, %t : f64  linalg.yield %c : f64 }
+  %e = tensor.empty() : tensor<f64>
+  %s0 = linalg.fill ins(%zero : f64) outs(%e : tensor<f64>) -> tensor<f64>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (i)>, affine_map<(i, j) -> ()>],
+      iterator_types = ["reduction", "reduction"]}
+      ins(%x, %m, %b : tensor<4x3xf64>, tensor<4xf64>, tensor<4xf64>) outs(%s0 : tensor<f64>) {
+  ^bb0(%v: f64, %top: f64, %d: f64, %t: f64):
+    %p = arith.subf %v, %top : f64
+    %q = math.exp %p : f64
+    %r = arith.addf %q, %top : f64
+    %u = arith.addf %r, %d : f64
+    %w = arith.addf %t, %u : f64
+    linalg.yield %w : f64
+  } -> tensor<f64>
+  return %s : tensor<f64>
+}"""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.uniform(-1, 1, (4, 3)), "b": rng.uniform(-1, 1, 4)}
+    for name in arrays:
+        assert_gradient_is_the_difference(text, arrays, name)
+
+
+def test_slices() -> None:
+    text = """
+func.func @f(%x: tensor<4x3xf64>, %y: tensor<2x3xf64>) -> tensor<f64> {
+  %zero = arith.constant 0.0 : f64
+  %cut = tensor.extract_slice %x[0, 1] [2, 2] [2, 1] : tensor<4x3xf64> to tensor<2x2xf64>
+  %in = tensor.insert_slice %cut into %y[0, 0] [2, 2] [1, 1]
+    : tensor<2x2xf64> into tensor<2x3xf64>
+  %q = arith.mulf %in, %in : tensor<2x3xf64>
+  %e = tensor.empty() : tensor<f64>
+  %s0 = linalg.fill ins(%zero : f64) outs(%e : tensor<f64>) -> tensor<f64>
+  %s = linalg.reduce ins(%q : tensor<2x3xf64>) outs(%s0 : tensor<f64>) dimensions = [0, 1]
+    (%a: f64, %t: f64) { %c = arith.addf %a, %t : f64  linalg.yield %c : f64 }
+  return %s : tensor<f64>
+}"""
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.uniform(-1, 1, (4, 3)), "y": rng.uniform(-1, 1, (2, 3))}
+    for name in arrays:
+        assert_gradient_is_the_difference(text, arrays, name)
+
+
 WIDTHS = (5, 6, 4)
 
 

@@ -1,0 +1,182 @@
+"""C functions beside what a C compiler makes of the same text: the same bits."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.compiler.frontends.c.functions import c_function
+from avial_lab.core.errors import AvialError
+from avial_lab.core.toolchain import find_tool
+from tests.compiler.frontends.python.comparing import interpreted
+
+STENCIL = """
+#include <math.h>
+#define SQUARE(x) ((x) * (x))
+typedef double real;
+
+/* A row that decays, in place. */
+double decayed(int n, int m, int steps, real u[n][m], const real *restrict weights) {
+  int i, t;
+  double total = 0;
+  for (t = 0; t < steps; t++)
+    for (i = 1; i <= n - 2; ++i) {
+      for (int j = m - 2; j > 0; j -= 1)
+        u[i][j] = 0.25 * (u[i - 1][j] + u[i + 1][j]) + weights[j] * SQUARE(u[i][j]);
+    }
+  for (i = 0; i < n; i += 2) total += fabs(u[i][1]);
+  if (total > 1e6) return -1;
+  return sqrt(total);
+}
+"""
+
+WHOLE = """
+int whole(int n, const int a[], const int b[], unsigned c[], signed char d[], long e[]) {
+  int i = 0, found = -1, last;
+  for (i = 0; i < n; i++) {
+    e[i] = a[i] / b[i] + 10 * (a[i] % b[i]) + a[i] / 3 - a[i] % 4;
+    c[i] = c[i] * 2654435761u + (unsigned)a[i];
+    d[i] = (signed char)(d[i] + a[i]);
+    e[i] += (a[i] > b[i]) - (a[i] < b[i]) + (d[i] << 3) + (c[i] >> 5) + ~a[i] + !b[i];
+  }
+  last = i;
+  while (last > 0) {
+    last -= 1;
+    if (a[last] == 0) continue;
+    if (a[last] < 0 && b[last] > 0) { found = last; break; }
+  }
+  do { found += 2; } while (found < 3);
+  return found * 1000 + (i == n ? 7 : 8) + (int)(2.9f * 3);
+}
+"""
+
+SINGLE = """
+#include <math.h>
+void single(int n, float x[n], double y[n], float scale) {
+  float kept[16];
+  double z, w;
+  for (int i = 0; i < n; i++) {
+    kept[i % 16] = x[i] * 2 + scale;
+    z = w = kept[i % 16] / 3;
+    x[i] = sqrtf(fmaxf(x[i], 0.5f)) + i;
+    y[i] = 0.1 * x[i] + z - w * 0.5 + (i & 1 ? exp(-y[i]) : fmin(y[i], 2.0));
+  }
+}
+"""
+
+Given = tuple[Any, ...]
+
+
+def stencil() -> Given:
+    random = np.random.default_rng(1)
+    return 7, 9, 3, random.random((7, 9)), random.random(9)
+
+
+def whole() -> Given:
+    a = np.array([7, -7, 7, -7, 0, 1, -1, 2**31 - 1, 5], np.int32)
+    b = np.array([2, 2, -2, -2, 3, -5, 4, 2, 5], np.int32)
+    return len(a), a, b, np.arange(9, dtype=np.uint32), np.arange(9, dtype=np.int8) * 14, a * 0 + 1
+
+
+def single() -> Given:
+    random = np.random.default_rng(2)
+    return 20, random.random(20).astype(np.float32), random.random(20), 0.3
+
+
+CASES = {
+    "decayed": (STENCIL, stencil), "whole": (WHOLE, whole), "single": (SINGLE, single),
+}  # fmt: skip
+
+
+def by_a_compiler(text: str, name: str, args: Given, folder: Path) -> Any:
+    compiler = find_tool("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (folder / "case.c").write_text(text)
+    line = [str(compiler), "-O1", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC"]
+    subprocess.run([*line, "case.c", "-o", "case.so", "-lm"], cwd=folder, check=True)
+    function = ctypes.CDLL(str(folder / "case.so"))[name]
+    head = re.search(rf"(\w+) {name}\(", text)
+    assert head is not None
+    function.restype = {"double": ctypes.c_double, "int": ctypes.c_int, "void": None}[head[1]]
+    given = [
+        arg.ctypes.data_as(ctypes.c_void_p) if isinstance(arg, np.ndarray)
+        else ctypes.c_int(arg) if isinstance(arg, int) else ctypes.c_float(arg)
+        for arg in args
+    ]  # fmt: skip
+    return function(*given)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_bits(name: str, tmp_path: Path) -> None:
+    text, made = CASES[name]
+    mine, theirs = made(), made()
+    if name == "whole":
+        mine, theirs = ((*each[:5], each[5].astype(np.int64)) for each in (mine, theirs))
+    wanted = by_a_compiler(text, name, theirs, tmp_path)
+    found = c_function(text, "case.c", name)
+    names = [each.name for each in found.parameters]
+    given = found.taken(dict(zip(names, mine, strict=True)))
+    assert interpreted(found.function, *given.values()) == wanted
+    for one, other in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_is_a_program(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#define TIMES 3.0\n")
+    path = tmp_path / "scaled.c"
+    path.write_text(
+        '#include "sizes.h"\nvoid other(void) {}\n'
+        "void scaled(int n, double a[N], double by) {\n"
+        "  for (int i = 0; i < n; i++)\n    a[i] *= TIMES * by;\n}\n"
+    )
+    scaled = avial_lab.from_c(path, "scaled", define={"N": 8}, ranks=1)
+    for _ in range(3):
+        a = np.arange(8.0)
+        assert scaled(8, a, 2) is None
+        np.testing.assert_array_equal(a, np.arange(8.0) * 6)
+    (verdict,) = scaled.explain().verdicts
+    assert verdict.span is not None
+    assert (verdict.span.cell, verdict.span.line) == ("scaled.c", 4)
+    with pytest.raises(AvialError, match=r"'a' is float64 a\[8\] in C, and was given an array of"):
+        scaled(8, np.zeros(9), 2)
+    with pytest.raises(AvialError, match="'a' is an array in C"):
+        scaled(8, 1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("*a = 1;", "numbers and elements of arrays are assigned to"),
+        ("a[0] = foo(1);", "the function foo is not there"),
+        ("double *p = a;", "a pointer is not there"),
+        ("a[0][1] = 2;", "'a' has 1 dimensions, and 2 subscripts"),
+        ("a[0] = x;", "'x' is not declared in the function"),
+        ("a[0] = 1", "this is no C that is known here"),
+        ("{ int k = 1; } { double k = 2; a[0] = k; }", "'k' is declared twice"),
+        ("for (;;) { if (a[0] > 1) continue; a[0] += 1; }", "continue in such a loop"),
+    ],
+)
+def test_what_is_refused(body: str, words: str) -> None:
+    with pytest.raises(AvialError, match=re.escape(words)) as caught:
+        c_function(f"void f(double a[5]) {{ {body}\n}}", "f.c")
+    span = caught.value.span
+    assert span is not None
+    assert span.cell == "f.c"
+    assert span.line == (2 if "no C" in words else 1)
+    assert span.column > 20 or span.line == 2
+
+
+def test_which_function() -> None:
+    text = "void one(void) {}\nvoid two(void) {}"
+    with pytest.raises(AvialError, match=r"which function of a\.c is meant"):
+        c_function(text, "a.c")
+    with pytest.raises(AvialError, match="did you mean 'two'"):
+        c_function(text, "a.c", "tow")
