@@ -73,12 +73,15 @@ def test_drawn_functions_compiled(drawn: Drawn) -> None:
         except AvialError as error:
             if type(error) is VerifyError:
                 return
-            if raised is None or not isinstance(error, type(raised)):
+            if raised is None or not isinstance(error, _own(raised)):
                 raise
             return
-    if isinstance(raised, IndexError):
-        return  # what is read there decides nothing (`x < x`): it is not read
     assert raised is None
     same(found, wanted, kinds=False)
     for one, other in zip(mine, theirs, strict=True):
         same(one, other)
+
+
+def _own(raised: Exception) -> type[BaseException]:
+    """Python's own type of an exception, which NumPy may have made one of its own of."""
+    return next(each for each in type(raised).__mro__ if each.__module__ == "builtins")
