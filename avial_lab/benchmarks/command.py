@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from avial_lab.benchmarks import PEERS, Configuration, race
+from avial_lab.benchmarks.contestants import ARRAY_PEERS
 from avial_lab.benchmarks.html_report import report_html
 from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.kernel_suite import POLYBENCH, SIZES, kernel_names
@@ -21,6 +22,8 @@ from avial_lab.benchmarks.table import Report, Round
 from avial_lab.compiler.options import CompileOptions, arguments
 from avial_lab.core.errors import BindError
 from avial_lab.program.tuning import TUNE, checked_budget
+
+_ALL_PEERS = tuple(dict.fromkeys((*PEERS, *ARRAY_PEERS)))
 
 
 def race_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +36,8 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         type=_peers,
         default=PEERS,
         metavar="PEER,…",
-        help=f"peers to race against: {', '.join(PEERS)}; default: all of them",
+        help=f"peers to race against: {', '.join(PEERS)} (with --arrays {', '.join(ARRAY_PEERS)}); "
+        "default: all of them",
     )
     parser.add_argument(
         "--ranks",
@@ -79,6 +83,11 @@ def race_command(options: argparse.Namespace) -> int:
     """Race, and print the report; 0 where every contestant has a correct result."""
     names = _kernels(options)
     check_json(options)
+    for peer in options.against:
+        if peer not in PEERS:
+            raise BindError(
+                f"{peer} races on programs on arrays alone", hint="add --arrays, or leave it out"
+            )
     # What makes no sense is said before anybody races.
     own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)
     configuration = Configuration(
@@ -155,8 +164,9 @@ def _print_round(raced: Round) -> None:
 def _peers(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
-        if name not in PEERS:
-            raise argparse.ArgumentTypeError(f"there is no peer '{name}', only {', '.join(PEERS)}")
+        if name not in _ALL_PEERS:
+            known = ", ".join(_ALL_PEERS)
+            raise argparse.ArgumentTypeError(f"there is no peer '{name}', only {known}")
     return names
 
 

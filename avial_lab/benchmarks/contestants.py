@@ -28,6 +28,9 @@ PEERS = ("c", "numba", "numpy")
 `numpy` has SciPy beside it where that is installed and has something to say.
 """
 
+ARRAY_PEERS = ("numpy", "jax", "dask")
+"""Of programs on arrays; those that are not installed stay away."""
+
 
 class RemoteRunner(Protocol):
     """A contestant, built and run once."""

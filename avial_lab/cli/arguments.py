@@ -283,6 +283,9 @@ def argument_parser() -> argparse.ArgumentParser:
         "--predict", action="store_true", help="kernels predicted, then run: how far off"
     )
     bench.add_argument("--plan", action="store_true", help="simulator, policies and schedules")
+    bench.add_argument(
+        "--arrays", action="store_true", help="programs on arrays; KERNEL: fused, jacobi, kmeans …"
+    )
     page_arguments(bench)
     worth_arguments(bench)
     race_arguments(bench)

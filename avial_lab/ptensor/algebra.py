@@ -60,6 +60,15 @@ class Linalg:
             places=(0,) * results, options=options,
         )  # fmt: skip
 
+    def _within(self, name: str, x: Array, rtol: Any) -> Array:
+        """A function with a tolerance, or one for each matrix, which is divided as they are."""
+        if not isinstance(rtol, Array) or x.ndim < 3:
+            return self._of_matrices(name, x, **_given(rtol=_here(rtol)))[0]
+        each = self._xp.broadcast_to(rtol, x.shape[:-2])
+        return self._xp.mapped(
+            f"linalg.{name}", [x, each], along=(x.ndim - 2, x.ndim - 1), named=("rtol",)
+        )[0]
+
     # -- decompositions ----------------------------------------------------------------------------
 
     def cholesky(self, x: Array, /, *, upper: bool = False) -> Array:
@@ -94,7 +103,7 @@ class Linalg:
         return self._of_matrices("inv", x)[0]
 
     def pinv(self, x: Array, /, *, rtol: Any = None) -> Array:
-        return self._of_matrices("pinv", x, **_given(rtol=_here(rtol)))[0]
+        return self._within("pinv", x, rtol)
 
     def solve(self, x1: Array, x2: Array, /) -> Array:
         if x2.ndim == 1:
@@ -104,7 +113,7 @@ class Linalg:
         return self._of_matrices("solve", *both)[0]
 
     def matrix_rank(self, x: Array, /, *, rtol: Any = None) -> Array:
-        return self._of_matrices("matrix_rank", x, **_given(rtol=_here(rtol)))[0]
+        return self._within("matrix_rank", x, rtol)
 
     def matrix_power(self, x: Array, n: int, /) -> Array:
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

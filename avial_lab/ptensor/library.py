@@ -64,18 +64,20 @@ class Library:
         along: Sequence[int],
         places: Sequence[int | None] = (0,),
         options: Mapping[str, Any] | None = None,
+        named: Sequence[str] = (),
     ) -> tuple[Array, ...]:
         """NumPy's `function` on operands of one shape, which treats each row along the dimensions
         `along` by itself: divided along the first other one, or on rank 0 where there is none. A
         result keeps the operand's dimensions at that place; `places` are by how many those in
-        front of it become more (None: it has none of `along`, which were in front or behind).
+        front of it become more (None: it has none of `along`, which were in front or behind). The
+        last operands are those arguments that are `named`, and may end before `along`.
         """
         memories = [self.whole(x) for x in operands]
         first = memories[0]
         free = [d for d in range(len(first.shape)) if d not in along]
         # A dimension that has a row for each rank, if there is one.
         free.sort(key=lambda d: (first.shape[d] < self.connection.ranks, d))
-        given = {"function": function, "options": dict(options or {})}
+        given = {"function": function, "options": dict(options or {}), "named": tuple(named)}
         if not free:
             made = self.connection.step(
                 shards.on_first, [(m, on_one) for m in memories], len(places), **given

@@ -143,6 +143,13 @@ def test_linear_algebra(xp: Namespace) -> None:
     same(x, stack)
 
 
+def test_a_tolerance_for_each_matrix(xp: Namespace) -> None:
+    stack, each = RNG.random((5, 3, 2)), np.array([0.0, 0.5, 0.9, 0.1, 0.99])
+    x, rtol = xp.asarray(stack), xp.asarray(each)
+    same(xp.linalg.matrix_rank(x, rtol=rtol), np.linalg.matrix_rank(stack, rtol=each))
+    same(xp.linalg.pinv(x, rtol=rtol), np.linalg.pinv(stack, rtol=each), close=True)
+
+
 def test_fourier_transforms(xp: Namespace) -> None:
     x = xp.asarray(PLANE)
     for axis in (0, 1):

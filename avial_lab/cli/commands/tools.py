@@ -34,6 +34,10 @@ def bench_command(options: argparse.Namespace) -> int:
         from avial_lab.benchmarks.plan_bench import bench_plan
 
         return bench_plan()
+    if options.arrays:
+        from avial_lab.benchmarks.array_race import arrays_command
+
+        return arrays_command(options)
     if options.predict:
         from avial_lab.benchmarks.predict_bench import bench_predict
 

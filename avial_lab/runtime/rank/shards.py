@@ -130,6 +130,7 @@ def mapped(
     divided: int,
     places: Sequence[int],
     options: Mapping[str, Any],
+    named: Sequence[str] = (),
 ) -> list[Shard]:
     """NumPy's function on each rank's part by itself, where it treats what is divided (dimension
     `divided` of the first operand) row by row; that is dimension `places[k]` of result k.
@@ -138,7 +139,7 @@ def mapped(
     first = operands[0]
     return [
         _divided(part, place, first.shape[divided], first.start[divided])
-        for part, place in zip(_results(function, operands, options), places, strict=True)
+        for part, place in zip(_results(function, operands, options, named), places, strict=True)
     ]
 
 
@@ -148,13 +149,14 @@ def on_first(
     *,
     function: str,
     options: Mapping[str, Any],
+    named: Sequence[str] = (),
 ) -> list[Shard]:
     """NumPy's function on rank 0, which has all of the operands, and then the results."""
     found: Sequence[np.ndarray] = ()
     failure: Exception | None = None
     if peers.rank == 0:
         try:
-            found = _results(function, operands, options)
+            found = _results(function, operands, options, named)
         except Exception as error:  # as in `called`
             failure = error
     told = peers.allgather((failure, [(part.shape, part.dtype) for part in found]))
@@ -167,11 +169,14 @@ def on_first(
 
 
 def _results(
-    function: str, operands: Sequence[Shard], options: Mapping[str, Any]
+    function: str, operands: Sequence[Shard], options: Mapping[str, Any], named: Sequence[str]
 ) -> list[np.ndarray]:
-    named: Any = reduce(getattr, function.split("."), np)
+    """The last operands are the arguments that are `named`."""
+    numpys: Any = reduce(getattr, function.split("."), np)
+    parts = [operand.part for operand in operands]
+    first = len(parts) - len(named)
     with np.errstate(all="ignore"):
-        found = named(*(operand.part for operand in operands), **options)
+        found = numpys(*parts[:first], **options, **dict(zip(named, parts[first:], strict=True)))
     return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
 
 
