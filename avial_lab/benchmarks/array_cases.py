@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+FORMAT = "avial-lab arrays"
+"""Of the file with a race of these cases."""
+
 Function = Callable[..., Any]
 """(namespace, *arrays) -> an array, or several."""
 

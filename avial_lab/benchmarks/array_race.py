@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from avial_lab.benchmarks.array_cases import CASES, SIZES, Case
+from avial_lab.benchmarks.array_cases import CASES, FORMAT, SIZES, Case
 from avial_lab.benchmarks.command import write_file
 from avial_lab.benchmarks.contestants import ARRAY_PEERS, PEERS
 from avial_lab.benchmarks.made import made_by
@@ -36,7 +36,6 @@ from avial_lab.runtime.launch.cluster import Cluster
 
 ROUNDS = 7
 OURS, NUMPY = "avial_lab", "numpy"
-FORMAT = "avial-lab arrays"
 
 
 @dataclass(frozen=True)

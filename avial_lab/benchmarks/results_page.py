@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from avial_lab.benchmarks import array_race, worth_table
+from avial_lab.benchmarks import array_cases, worth_table
 from avial_lab.benchmarks import json_report as race_facts
 from avial_lab.benchmarks.worth_table import HEAD, cells, machine_of, worth_of
 from avial_lab.core.errors import BindError
@@ -113,7 +113,7 @@ def _read(file: Path) -> Facts:
 
 def _section(facts: Facts) -> str:
     fixed = {
-        race_facts.FORMAT: 0, array_race.FORMAT: 0, worth_table.FORMAT: 1, SELF: 2,
+        race_facts.FORMAT: 0, array_cases.FORMAT: 0, worth_table.FORMAT: 1, SELF: 2,
         report.FORMAT: 3,
     }  # fmt: skip
     return SECTIONS[fixed[facts["format"]]] if facts["format"] in fixed else facts["section"]
@@ -291,7 +291,7 @@ def _gpu(facts: Facts) -> Lines:
 
 _TABLES: Mapping[str, tuple[Callable[[Facts], str], Callable[[Facts], Lines]]] = {
     race_facts.FORMAT: (_race_title, _race),
-    array_race.FORMAT: (
+    array_cases.FORMAT: (
         lambda facts: f"Programs on arrays, {facts['size']}",
         lambda facts: _table(facts["head"], facts["rows"]),
     ),
