@@ -16,6 +16,19 @@ from tests.plot.by_hand import deck_schedule, deck_trace
 
 pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
 
+_DARKEST = """async () => {
+  const picture = new Image();
+  picture.src = window.saved.href;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [picture.width, picture.height];
+  const context = canvas.getContext("2d");
+  context.drawImage(picture, 0, 0);
+  const { data } = context.getImageData(0, 24, 100, picture.height - 24);
+  return [picture.width, Math.min(...data.filter((_, k) => k % 4 < 3))];
+}"""
+"""The width of a picture, and the darkest of its points left of the bars."""
+
 BarePage = Callable[..., Page]
 
 
@@ -206,3 +219,17 @@ def test_100000_events_are_drawn_together_and_it_says_so(bare_page: BarePage) ->
     )
     press(page, "j")
     expect(detail(page)).to_contain_text("events (task)")
+
+
+def test_the_picture_is_saved_with_the_names_of_its_rows(deck: Page) -> None:
+    window(deck)
+    deck.evaluate("HTMLAnchorElement.prototype.click = function () { window.saved = this; }")
+    deck.evaluate("URL.revokeObjectURL = () => {}")
+    deck.get_by_role("button", name="Save the picture as a file").click()
+    deck.wait_for_function("window.saved !== undefined")
+    width, darkest = deck.evaluate(_DARKEST)
+    assert deck.evaluate("window.saved.download") == "timeline.png"
+    shown = chart(deck).bounding_box()
+    assert shown is not None
+    assert width >= shown["width"] - 4
+    assert darkest < 120, "no ink where the ranks are named"

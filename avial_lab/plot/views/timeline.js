@@ -191,6 +191,7 @@ class Timeline {
     button("+", "Zoom in", () => this.zoom(0.5));
     button("−", "Zoom out", () => this.zoom(2));
     button("all", "Show the whole run", () => this.show(0, this.data.span));
+    button("PNG", "Save the picture as a file", () => this.save());
     this.switches = {};
     const check = (name, words, on, act) => {
       const label = element("label", "avial-timeline-check");
@@ -656,6 +657,32 @@ class Timeline {
     this.drawArrows(context);
     context.restore();
     for (const canvas of this.controls.querySelectorAll("canvas")) this.drawSwatch(canvas);
+  }
+
+  /** What is shown as a file: names, axis and bars as they stand. */
+  async save() {
+    this.draw();
+    const scale = this.plot.width / this.plot.clientWidth;
+    const picture = document.createElement("canvas");
+    [picture.width, picture.height] = [this.plot.width, this.axis.height + this.plot.height];
+    const context = picture.getContext("2d");
+    context.fillStyle = this.look.paper;
+    context.fillRect(0, 0, picture.width, picture.height);
+    context.drawImage(this.axis, 0, 0);
+    context.drawImage(this.plot, 0, this.axis.height);
+    context.setTransform(scale, 0, 0, scale, 0, AXIS * scale);
+    context.fillStyle = this.look.ink;
+    context.font = "11px sans-serif";
+    context.textBaseline = "middle";
+    this.tops.forEach((top, number) => {
+      if (top === Infinity) return;
+      const name = this.gutter.children[number].querySelector(".avial-timeline-name");
+      context.fillText(name.textContent, 6, top + ROW / 2, GUTTER - 12);
+    });
+    const blob = await new Promise((resolve) => picture.toBlob(resolve, "image/png"));
+    const link = element("a", "", "", { href: URL.createObjectURL(blob), download: "timeline.png" });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   ticks() {
