@@ -135,15 +135,17 @@ def compile(
         question = with_choice(question, choice)
 
     def made(question: Build) -> Program:
+        """To be simulated, not run."""
         with disk_errors():
-            built = build(question, timeout, progress)
-        return Program(name, bound | _result_arrays(source, bound, built), question, built)
+            return Program(name, bound, question, build(question, timeout, progress))
 
     division = ""
     if chosen.division.auto:
         question, division = with_best_division(question, made)
-    program = made(question)
-    program.choice, program.division = choice, division
+    with disk_errors():
+        built = build(question, timeout, progress)
+    arrays = bound | _result_arrays(source, bound, built)
+    program = Program(name, arrays, question, built, choice=choice, division=division)
     remember(program)
     return program
 

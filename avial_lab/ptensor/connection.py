@@ -134,6 +134,8 @@ class Connection:
         operations = recorded.operations
         if operations is None or self.always_compiled or recorded.text in self._programs:
             return False
+        if isinstance(self.residence, _InProcess):  # which has no ranks with parts of their own
+            return False
         spent = self._spent.get(recorded.text, 0) + len(operations)
         self._spent[recorded.text] = spent
         if len(self._spent) > 8 * MOST_PROGRAMS:

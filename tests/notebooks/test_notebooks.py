@@ -57,7 +57,7 @@ SENSIBLE = {
     ),
     "08_arrays": (
         "the same bits as NumPy: True",
-        "programs compiled: 1",
+        "runs: 1 programs compiled: ",
         "2 ranks, 50 messages",
         "✓ S1 is divided over the ranks",
     ),

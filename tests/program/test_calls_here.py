@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.program import calls_here
 from avial_lab.program.calls_here import quick_key
 from avial_lab.program.functions import FunctionProgram
 from tests.compiler.frontends.python.comparing import translated
@@ -27,6 +28,13 @@ def mixed(a, index, k, x):
         a[index[i]] += 1
         s += index[i] // k
     return s, made
+
+
+@pytest.fixture(autouse=True)
+def _however_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where calls are made does not hang on how fast the machine is just now."""
+    monkeypatch.setattr(calls_here, "LONG_S", 60.0)
+    monkeypatch.setattr(calls_here, "_SLOWER", 1e9)
 
 
 def is_here(function: FunctionProgram) -> bool:

@@ -112,8 +112,12 @@ MOST_AXES = 3
 
 
 def is_free(loop: ir.Operation, scop: Scop) -> bool:
-    """Whether its iterations may all run at once: those that are divided among ranks do."""
+    """Whether its iterations may all run at once: those that are divided among ranks do. One of
+    more dimensions than a grid has runs in order.
+    """
     if loop.name not in (*FORS, "affine.parallel", "scf.parallel") or len(loop.results):
+        return False
+    if len(loop.regions[0].blocks[0].arguments) > MOST_AXES:
         return False
     divided = split_dimensions(loop)
     if divided and all(dimension >= 0 for dimension in divided):

@@ -116,7 +116,7 @@ def _typed(tensor: Proto, dtype: Dtype) -> np.ndarray:
     if name in ("uint32", "uint64"):
         return np.asarray(tensor.uint64_data, np.uint64).astype(dtype)
     values = np.asarray(tensor.int32_data, np.int64)
-    if name in ("float16", "bfloat16"):
+    if name.endswith("float16"):
         return values.astype(np.uint16).view(dtype)
     return values.astype(dtype)
 

@@ -34,7 +34,7 @@ class NotCovered(ParseError):
 
 _DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
-    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
+    9: "bool", 10: "half", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
 }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def wide(dtype: Dtype) -> Dtype:
 def number_text(value: Number, dtype: Dtype) -> str:
     """A number as MLIR reads it back, bit for bit.
 
-    >>> number_text(0.1, np.dtype("float32")), number_text(float("inf"), np.dtype("float16"))
+    >>> number_text(0.1, np.dtype("float32")), number_text(float("inf"), np.dtype("half"))
     ('0.10000000149011612', '0x7C00')
     """
     if dtype.kind == "b":
