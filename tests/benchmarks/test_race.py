@@ -181,6 +181,7 @@ def test_bad_questions_are_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_each_kernel_takes_the_first_type_it_has() -> None:
     configuration = Configuration(size="MINI", against=(), elements=("f64", "i64"))
     rounds = race(["nussinov", "gesummv"], configuration).rounds

@@ -102,8 +102,19 @@ SENSIBLE = {
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
+LONG = ("11",)
+"""Lessons that take most of a minute."""
+
+
 @pytest.mark.mpi
-@each
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow) if path.stem[:2] in LONG else path
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_runs(path: Path, tmp_path: Path) -> None:
     notebook = run(path, tmp_path)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]

@@ -41,7 +41,13 @@ BODIES = {
         pytest.param("i64", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("backwards", [False, True], ids=["upwards", "downwards"])
+@pytest.mark.parametrize(
+    "backwards",
+    [
+        pytest.param(False, id="upwards"),
+        pytest.param(True, id="downwards", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("body", BODIES)
 def test_every_distance(body: str, backwards: bool, element: str, cluster: Cluster) -> None:
     """Of a knapsack's kind: what is loaded stands `w` elements before what is stored."""

@@ -26,7 +26,7 @@ from avial_lab.trace import Copy
 from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
 
 # A function takes half a second to analyse and build: few examples here, many in `make test-full`.
-QUICK = settings(WHOLE_PROGRAMS, max_examples=12)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=8)
 THOROUGH = settings(QUICK, max_examples=300)
 
 

@@ -12,7 +12,7 @@ from tests.nests.rows import long_rows
 from tests.nests.sweeps import Sweeps
 from tests.runtime.test_random_sweeps import DEVICES, check
 
-QUICK = settings(WHOLE_PROGRAMS, max_examples=15)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=8)
 THOROUGH = settings(QUICK, max_examples=400)
 
 

@@ -22,7 +22,7 @@ from tests.witness.known_faults import FAULTS
 
 RANKS = st.integers(1, 4)
 QUICK = settings(
-    max_examples=45,  # of one to four bodies: 200 bodies with those of tasks
+    max_examples=25,  # of one to four bodies
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
                            HealthCheck.filter_too_much, HealthCheck.data_too_large],
@@ -66,7 +66,7 @@ def test_many(
     """Some 5,000 bodies."""
 
     @seed(part)
-    @settings(QUICK, max_examples=120, database=None)
+    @settings(QUICK, max_examples=60, database=None)
     @given(program=drawn(), ranks=RANKS)
     def run(program: Drawn, ranks: int) -> None:
         note(f"{ranks} ranks\n{program!r}")

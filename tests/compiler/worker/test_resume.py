@@ -41,7 +41,9 @@ def changed(program: avial_lab.Program, stage: str, old: str, new: str) -> avial
     return program.resume(stage, text.replace(old, new))
 
 
-@pytest.mark.parametrize(("name", "stages"), [("deck", DECK), ("jacobi", LOOPS)])
+@pytest.mark.parametrize(
+    ("name", "stages"), [("deck", DECK), pytest.param("jacobi", LOOPS, marks=pytest.mark.slow)]
+)
 def test_an_unchanged_text_leads_to_the_same_stages(
     name: str, stages: list[str], request: pytest.FixtureRequest
 ) -> None:

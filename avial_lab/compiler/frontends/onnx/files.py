@@ -116,7 +116,7 @@ def _typed(tensor: Proto, dtype: Dtype) -> np.ndarray:
     if name in ("uint32", "uint64"):
         return np.asarray(tensor.uint64_data, np.uint64).astype(dtype)
     values = np.asarray(tensor.int32_data, np.int64)
-    if name.endswith("float16"):
+    if dtype.itemsize == 2:  # (floats of 16 bits come as their bits)
         return values.astype(np.uint16).view(dtype)
     return values.astype(dtype)
 

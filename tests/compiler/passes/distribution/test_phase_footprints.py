@@ -532,7 +532,7 @@ parts = st.tuples(*[st.integers(-3, 5)] * 4)
 
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(split=splits(), asked=st.lists(parts, min_size=4, max_size=4))
 def test_random_nests(spelling, split: Split, asked: list[tuple[int, ...]]) -> None:
     if len(trace(split.nest, 4)) > 400:

@@ -55,6 +55,7 @@ def test_a_write_beside_its_room_is_found() -> None:
     assert "WRITE of size 8" in done.stderr, "a word of a table: the runtime itself is watched"
 
 
+@pytest.mark.slow
 def test_plans_and_failures() -> None:
     """In one process: directories, phases that cannot be divided, every allocation failing once."""
     files = [str(HERE / f"test_{name}.py") for name in ("failures", "companions")]
