@@ -1,6 +1,6 @@
 """Files that are there whole or not at all, and the folder of those that can be made again.
 
-Path -> a text file to write into, which takes its place when everything is in it.
+Path -> a file to write into, which takes its place when everything is in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from avial_lab.core.errors import AvialError
+import numpy as np
+
+from avial_lab.core.errors import AvialError, BindError
 
 
 def text_of(path: Path, error: type[AvialError] = AvialError) -> str:
@@ -42,6 +44,20 @@ def written_whole(path: Path) -> Generator[IO[str]]:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def save_array(path: Path, array: np.ndarray) -> None:
+    """Write `array` as .npy, all of it or nothing."""
+    partial = ""
+    try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, array)
+        Path(partial).replace(path)
+    except OSError as error:
+        if partial:
+            Path(partial).unlink(missing_ok=True)
+        raise BindError(f"cannot write {path}: {error.strerror}") from None
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)

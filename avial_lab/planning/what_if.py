@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
@@ -47,9 +48,9 @@ class Change:
             machine = machine.first(self.ranks)
         if (self.bandwidth, self.latency) != (1.0, 1.0):
             machine = machine.with_links(bandwidth=self.bandwidth, latency=self.latency)
-        return (
-            machine.with_nodes(speed=self.speed, memory=self.memory) if self.of_nodes else machine
-        )
+        if self.of_nodes:
+            machine = machine.with_nodes(speed=self.speed, memory=self.memory)
+        return machine
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class WhatIf:
     ranks: tuple[int, ...]
     answer: Callable[[Change], Answer] = field(repr=False)
 
+    @cached_property
+    def unchanged(self) -> Answer:
+        """The run on the machine as it is, on the most ranks to choose from."""
+        return self.answer(Change(ranks=self.ranks[-1]))
+
 
 def what_if_placed(planned: PlannedSchedule) -> WhatIf:
     """Tasks are placed anew, unless they are as fast where they were: few of them by a short
@@ -85,10 +91,10 @@ def what_if_placed(planned: PlannedSchedule) -> WhatIf:
 
     def answer(change: Change) -> Answer:
         changed, costs = change.of(machine), _changed_costs(planned.costs, change)
+        if changed is machine:
+            return Answer(planned.simulate(), planned, planned.makespan_s)
         stays = changed.devices == machine.devices
         kept = replace(planned, topology=changed, costs=costs) if stays else None
-        if kept is not None and changed is machine:
-            return Answer(kept.simulate(), kept, kept.makespan_s)
         anew = plan(
             planned.graph, changed, policy=policy, budget_s=budget_s, costs=costs, sync=planned.sync
         )

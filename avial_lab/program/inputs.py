@@ -6,9 +6,7 @@ whole or not at all.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,20 +211,6 @@ def _inputs_note(chosen: Sequence[str], seed: int, *, nothing: bool) -> str:
     listed = ", ".join(chosen[:_MOST_TOLD]) + (", …" if len(chosen) > _MOST_TOLD else "")
     head = "no inputs given" if nothing else "not all inputs given"
     return f"{head}: random {listed}, seed {seed}; set your own with --seed, -D NAME=…, --in NAME=…"
-
-
-def save_array(path: Path, array: np.ndarray) -> None:
-    """Write `array` as .npy, all of it or nothing."""
-    partial = ""
-    try:
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            np.save(file, array)
-        Path(partial).replace(path)
-    except OSError as error:
-        if partial:
-            Path(partial).unlink(missing_ok=True)
-        raise BindError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _name_and_value(text: str, example: str) -> tuple[str, str]:

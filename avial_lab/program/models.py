@@ -8,7 +8,7 @@ model.outputs(program)["y"]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,13 +75,7 @@ class Model:
         """Arrays by the text's names, given by these or by the model's own."""
         ports = (*self.function.inputs, *self.function.parameters)
         names = {port.name: port.name for port in ports} | {p.called: p.name for p in ports}
-        for name in arrays:
-            if name not in names:
-                raise BindError(
-                    f"the model has no input '{name}'",
-                    hint=f"its inputs are: {listed([p.called for p in self.inputs])}",
-                )
-        return {names[name]: array for name, array in arrays.items()}
+        return {_name_in_text(name, names, self.inputs): array for name, array in arrays.items()}
 
     @takes_options
     def compile(
@@ -157,6 +151,15 @@ class Model:
         return Table(f"{self.name}: {self._summary}", columns, tuple(rows)).to_text()
 
 
+def _name_in_text(name: str, names: Mapping[str, str], inputs: Sequence[Port]) -> str:
+    if name in names:
+        return names[name]
+    raise BindError(
+        f"the model has no input '{name}'",
+        hint=f"its inputs are: {listed([port.called for port in inputs])}",
+    )
+
+
 def _order(state: Port, weights: list[Port], endings: tuple[str, ...]) -> tuple[int, int]:
     """Where what is kept stands among the results: weight by weight."""
     name, _, ending = state.name.rpartition("_")
@@ -192,17 +195,13 @@ class TrainingStep:
         ports = {p.called: p.name for p in self.function.inputs}
         ports |= {p.name: p.name for p in self.function.inputs}
         for name, value in inputs.items():
-            if name not in ports:
-                raise BindError(
-                    f"the model has no input '{name}'",
-                    hint=f"its inputs are: {listed([p.called for p in self.function.inputs])}",
-                )
-            if np.shape(value) != arrays[ports[name]].shape:
+            array = arrays[_name_in_text(name, ports, self.function.inputs)]
+            if np.shape(value) != array.shape:
                 raise BindError(
                     f"'{name}' has the shape {np.shape(value)}; the step was compiled for "
-                    f"{arrays[ports[name]].shape}"
+                    f"{array.shape}"
                 )
-            arrays[ports[name]][...] = value
+            array[...] = value
         self.program.run(cluster, check=check, oversubscribe=oversubscribe)
         loss = float(arrays["result0"])
         for k, port in enumerate(self.changed):

@@ -16,7 +16,8 @@ from avial_lab.cli.question import (
     writing_to,
 )
 from avial_lab.core.errors import BindError
-from avial_lab.program.inputs import parse_outputs, save_array
+from avial_lab.core.files import save_array
+from avial_lab.program.inputs import parse_outputs
 from avial_lab.program.program import Program
 from avial_lab.program.where import topology_on, where_given
 from avial_lab.runtime.launch.processes import crowd_warning, local_note, refuse_copies

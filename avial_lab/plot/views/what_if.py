@@ -44,8 +44,8 @@ def answer_data(asked: WhatIf, values: Json) -> Json:
     offered.
     """
     change = _change(asked, values)
-    before, after = asked.answer(_unchanged(asked)), asked.answer(change)
-    words = [_compared(before, after)]
+    after = asked.answer(change) if values else asked.unchanged
+    words = [_compared(asked.unchanged, after)]
     if after.moved:
         tasks = count(after.moved, "task")
         was = format_seconds(after.kept_s or 0.0)
@@ -64,10 +64,6 @@ def _compared(before: Answer, after: Answer) -> str:
     if took == was or not was:
         return words
     return f"{words}, {took / was:.2f} × of {format_seconds(was)} on the machine as it is"
-
-
-def _unchanged(asked: WhatIf) -> Change:
-    return Change(ranks=asked.ranks[-1])
 
 
 def _change(asked: WhatIf, values: Json) -> Change:

@@ -27,6 +27,7 @@ from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Buffer
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError, BindError, ClusterError
+from avial_lab.core.files import save_array
 from avial_lab.core.words import count, listed
 from avial_lab.runtime.bare.contents import MPI, Bundle, Packed
 from avial_lab.runtime.native.loader import digest
@@ -171,8 +172,7 @@ def run_on_files(binary: Binary, files: Files, world: Intracomm | None, options:
     caller_arrays(manifest, arrays).write_results(results_of(outcomes))
     trace = trace_of(manifest, outcomes)
     for name, path in files.outputs.items():
-        with _writing(path):
-            np.save(path, arrays[name])
+        save_array(path, arrays[name])
     if files.trace is not None:
         with _writing(files.trace):
             trace.save(files.trace)
@@ -306,5 +306,6 @@ def _end(error: AvialError, world: Intracomm | None) -> NoReturn:
         time.sleep(GRACE_S)
     print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
     if world is not None:
+        time.sleep(GRACE_S / 4)  # what was said has to reach mpiexec, which drops it once it aborts
         world.Abort(1)
     sys.exit(1)
