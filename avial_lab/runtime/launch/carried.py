@@ -2,14 +2,17 @@
 
 Parcels by rank -> the engines' memory, and back. A controller hands a message on once it has all of
 it: of parts several are on their way at once, and each that is answered for is a known number of
-bytes that have arrived.
+bytes that have arrived. The first ones, as they are, tell how fast the way is; where it is slower
+than the compressor, the others are squeezed.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, cast
 
@@ -17,6 +20,7 @@ import numpy as np
 
 from avial_lab.runtime.launch.engines import Call, EngineSet
 from avial_lab.runtime.rank.engine import Fetch, Stage
+from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 
 PART_BYTES = 4 << 20
 AT_ONCE = 4
@@ -24,9 +28,9 @@ AT_ONCE = 4
 
 _POLL_S = 0.05
 
-Look = Callable[[set[int], int, int], None]
-"""Told meanwhile: the ranks that have not answered, bytes that have arrived, and of how many;
-raises where nobody will answer any more."""
+Look = Callable[[set[int], int, int, int], None]
+"""Told meanwhile: the ranks that have not answered, bytes that have arrived, of how many, and as
+how many; raises where nobody will answer any more."""
 
 Answered = Callable[[int, Future[Any]], Any]
 """The answer of a rank; raises what it failed of."""
@@ -76,23 +80,53 @@ def _carry(engines: EngineSet, parts: Sequence[_Part], answered: Answered, look:
     for part in parts:
         waiting.setdefault(part[0], deque()).append(part)
     total = sum(memory.nbytes for _, _, memory in parts)
-    arrived = 0
-    asked: dict[Future[Any], _Part] = {}
+    way, squeezer, arrived = _Way(len(waiting)), Squeezer(), 0
+    asked: dict[Future[Any], tuple[_Part, int]] = {}
     while waiting or asked:
         for rank in list(waiting):
-            while waiting[rank] and sum(1 for p in asked.values() if p[0] == rank) < AT_ONCE:
-                _, call, memory = part = waiting[rank].popleft()
-                given = (memory,) if isinstance(call, Stage) else ()
-                asked[engines.submit(rank, cast("Call[Any]", call), *given)] = part
+            at_once = AT_ONCE if way.bytes_per_s else 1
+            while waiting[rank] and sum(1 for p, _ in asked.values() if p[0] == rank) < at_once:
+                part = waiting[rank].popleft()
+                future, sent = _ask(engines, part, squeezer, way.bytes_per_s)
+                asked[future] = part, sent
             if not waiting[rank]:
                 del waiting[rank]
         done, _ = wait(asked, timeout=_POLL_S, return_when=FIRST_COMPLETED)
         for future in done:
-            rank, call, memory = asked.pop(future)
+            (rank, call, memory), nbytes = asked.pop(future)
             answer = answered(rank, future)
             if isinstance(call, Fetch):
-                memory[:] = answer
+                memory[:], nbytes = part_of(answer, memory.nbytes), answer.nbytes
             arrived += memory.nbytes
+            way.took(nbytes, of=memory.nbytes)
         if done:
             engines.forget(list(done))
-        look({part[0] for part in asked.values()}, arrived, total)
+        look({part[0] for part, _ in asked.values()}, arrived, total, way.nbytes)
+
+
+def _ask(
+    engines: EngineSet, part: _Part, squeezer: Squeezer, bytes_per_s: float
+) -> tuple[Future[Any], int]:
+    """The rank's answer to come, and how many bytes were sent for it."""
+    rank, call, memory = part
+    if isinstance(call, Fetch):
+        return engines.submit(rank, replace(call, link_bytes_per_s=bytes_per_s)), 0
+    fewer = squeezer.part((rank, call.parcel), memory, bytes_per_s)
+    return engines.submit(rank, cast("Call[Any]", call), fewer), fewer.nbytes
+
+
+class _Way:
+    """How fast it is: 0 bytes/s until the first part of each of `ranks` has come, as it is."""
+
+    def __init__(self, ranks: int) -> None:
+        self._began, self._first, self._squeezed = time.monotonic(), ranks, False
+        self.nbytes, self.bytes_per_s = 0, 0.0
+
+    def took(self, nbytes: int, *, of: int) -> None:
+        """A part was so many bytes on its way."""
+        self.nbytes += nbytes
+        self._first -= 1
+        self._squeezed |= nbytes < of  # from here on the compressor may be what is slow
+        if self._first <= 0 and not self._squeezed:
+            seconds = max(time.monotonic() - self._began, 1e-6)
+            self.bytes_per_s = max(self.bytes_per_s, self.nbytes / seconds)
