@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,9 @@ from avial_lab.runtime.rank.engine import Fetch, Stage
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 
 PART_BYTES = 4 << 20
+FIRST_BYTES = 1 << 20
+"""Of the first part of a rank, which tells how fast its way is."""
+
 AT_ONCE = 4
 """Parts on their way to or from each rank."""
 
@@ -64,15 +67,24 @@ def _parts(
     """Of the ranks in turn, so that the way to each is in use."""
     cut = (
         [
-            (rank, call(k, parcel.nbytes, low, min(low + PART_BYTES, parcel.nbytes)))
+            (rank, call(k, parcel.nbytes, low, high))
             for k, parcel in enumerate(those)
-            for low in range(0, parcel.nbytes, PART_BYTES)
+            for low, high in pairwise(_cuts(parcel.nbytes, FIRST_BYTES if k == 0 else PART_BYTES))
         ]
         for rank, those in parcels.items()
     )
     for row in zip_longest(*cut):
         for rank, part in filter(None, row):
             yield rank, part, parcels[rank][part.parcel][part.start : part.stop]
+
+
+def _cuts(nbytes: int, first: int) -> list[int]:
+    """Where parts begin and end.
+
+    >>> _cuts(10 << 20, 1 << 20) == [0, 1 << 20, 5 << 20, 9 << 20, 10 << 20]
+    True
+    """
+    return [0, *range(first, nbytes, PART_BYTES), nbytes] if nbytes else []
 
 
 def _carry(engines: EngineSet, parts: Sequence[_Part], answered: Answered, look: Look) -> None:
