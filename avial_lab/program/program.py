@@ -11,13 +11,13 @@ import os
 import shlex
 import struct
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -123,6 +123,20 @@ class Answers:
     def __repr__(self) -> str:
         exact = [name for name in self.arrays if name not in self.allowed]
         return brief(self, f"in {listed(list(self.arrays))}; bit for bit in {listed(exact)}")
+
+
+@contextmanager
+def _shared_file() -> Generator[tuple[IO[bytes], str]]:
+    """A temporary file, and its name for another process. Linux's is gone with this one, however
+    that ends.
+    """
+    with tempfile.TemporaryFile(buffering=0) as file:
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        if Path(path).exists():
+            yield file, path
+            return
+    with tempfile.NamedTemporaryFile(prefix="avial-journal-", buffering=0) as file:
+        yield file, file.name
 
 
 @dataclass
@@ -523,6 +537,9 @@ class Program:
 
         `progress` is called with what the ranks are doing, five times a second at most,
         and how it ended. `where`: on other machines, for this run alone (`Hosts`, `Slurm`).
+
+        Ranks on other machines that see the file of a mapped array (`numpy.load(…, mmap_mode="c")`)
+        read their parts of it there; to others they are sent. The trace's note says which.
         """
         self.printed = Printed()
         if cluster is None and where is None:
@@ -553,6 +570,8 @@ class Program:
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
             self.printed = reporter.printed
+        if reporter.inputs:
+            taken = replace(taken, note="; ".join(filter(None, [taken.note, *reporter.inputs])))
         self.trace = taken
         if trace and self.edited is None:
             self._profile(threads).add(taken)
@@ -657,18 +676,19 @@ class Program:
         """What the reference makes of `data`, with the program's own arithmetic or another."""
         if strict is None:
             strict = self.question.options.strict
-        with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
+        with _shared_file() as (journal, path):
             journal.write(_WORD.pack(-1))
             journal.flush()
             # With the results' arrays: sizes that follow from what tensors share in memory need not
             # follow where each has memory of its own.
             source = replace(self.question.source, binding=bind_arrays(self.arrays))
             bounds = not self.question.options.no_bounds
-            question = RunReference(source, data, journal.name, strict, bounds)
+            question = RunReference(source, data, path, strict, bounds)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
-                step: int = _WORD.unpack(Path(journal.name).read_bytes())[0]
+                journal.seek(0)
+                step: int = _WORD.unpack(journal.read())[0]
                 if step < 0:
                     raise
                 raise self._reference_ended(step, crash) from None

@@ -38,9 +38,16 @@ from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
 from avial_lab.machine.devices.cuda import chip_named
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
+from avial_lab.runtime.rank.array_files import FilePart, joined
 from avial_lab.runtime.rank.clock import ClockRecorder
 from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
-from avial_lab.runtime.rank.job import Options, read_job, read_parcels, write_outcome
+from avial_lab.runtime.rank.job import (
+    Options,
+    read_job,
+    read_parcels,
+    read_parts,
+    write_outcome,
+)
 from avial_lab.runtime.rank.journal import Journal
 from avial_lab.runtime.rank.outcome import Failure, Outcome
 from avial_lab.runtime.rank.parcels import (
@@ -191,7 +198,8 @@ class Run:
     """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels).
 
     apart: large parcels come before, by `Stage`, and results go afterwards, by `Fetch`: then only
-    the first parcel, of small pieces, comes and goes with the call.
+    the first parcel, of small pieces, comes and goes with the call. parts: input pieces, by number,
+    that do not come, and are read from files.
     """
 
     key: str
@@ -199,6 +207,7 @@ class Run:
     number: int
     options: Options
     apart: bool = False
+    parts: Mapping[int, FilePart] = field(default_factory=dict)
 
     def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
@@ -206,8 +215,12 @@ class Run:
         if self.apart and _here.staged_for == self.number:
             parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
         _here.staged, _here.results = {}, []
-        sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
-        inputs = unpack(parcels, sizes)
+        mine = pieces_of(manifest.inputs, self.rank)
+        sizes = piece_sizes(manifest, mine, without=self.parts)
+        try:
+            inputs = joined(unpack(parcels, sizes), self.parts)
+        except AvialError as error:  # a file is gone
+            return Outcome(self.rank, failure=_failure(error)), *pack(())
         outcome = run(
             program, manifest, self.rank, inputs,
             journal=_here.journal, number=self.number, options=self.options,
@@ -669,9 +682,10 @@ def main(argv: Sequence[str]) -> None:
     release_shared_memory()
     binary, options = read_job(directory)
     manifest = binary.manifest
-    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank))
-    inputs = unpack(read_parcels(directory, rank), sizes)
+    parts = read_parts(directory, rank)
+    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank), without=parts)
     try:
+        inputs = joined(unpack(read_parcels(directory, rank), sizes), parts)
         program = load(binary.shared_object, digest(binary.shared_object), manifest)
     except Exception as error:  # as in `Load`
         outcome = Outcome(rank, failure=_failure(error))
