@@ -67,6 +67,13 @@ PARALLEL = Pipeline(
             when="--parallel names it",
         ),
         Row(
+            "zero",
+            what="Divides what replicas hold: optimizer state (1), gradients (2), weights (3).",
+            why="Behind data-parallel, which makes the replicas, wherever --parallel names it.",
+            at="avial_lab.compiler.passes.distir.zero:Zero",
+            when="--parallel names it",
+        ),
+        Row(
             "horizontal-parallel",
             what="Divides weights over more devices, and what is computed of them.",
             why="As data-parallel.",

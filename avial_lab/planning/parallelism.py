@@ -14,9 +14,9 @@ from math import prod
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import shortened
 
-KINDS = ("data", "horizontal", "pipeline")
+KINDS = ("data", "zero", "horizontal", "pipeline")
 _USAGE = (
-    "write for example: data 2, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
+    "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
     "(8 micro-batches; 1f1b or gpipe)"
 )
 _MOST = 1 << 20
@@ -24,8 +24,9 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True)
 class Strategy:
-    """One transform: over `degree` times as many devices. `microbatches` and `schedule` are a
-    pipeline's, `dimensions` (NAME:DIMENSION) are what data or horizontal parallelism divides.
+    """One transform: over `degree` times as many devices (the level of ZeRO, which takes none).
+    `microbatches` and `schedule` are a pipeline's, `dimensions` (NAME:DIMENSION) are what data or
+    horizontal parallelism divides.
     """
 
     kind: str
@@ -48,6 +49,12 @@ class Strategy:
         if match is None or kind not in KINDS:
             raise ScheduleError(f"'{shortened(text.strip(), 60)}' is no strategy", hint=_USAGE)
         degree, turns, words = int(match[2]), int(match[3] or 1), tuple(match[4].split())
+        if kind == "zero":
+            if degree > 3 or match[3] or words:
+                raise ScheduleError(
+                    f"'{shortened(text.strip(), 60)}' is no level of ZeRO", hint="there are: 0 to 3"
+                )
+            return Strategy(kind, degree)
         if not (1 <= degree <= _MOST and 1 <= turns <= _MOST):
             raise ScheduleError(
                 f"'{shortened(text.strip(), 60)}' divides by no such number", hint=_USAGE
@@ -93,4 +100,4 @@ def spelled(given: str | Iterable[str | Strategy]) -> str:
 
 def devices_of(text: str) -> int:
     """How many devices all of it takes."""
-    return prod(each.degree for each in strategies(text))
+    return prod(each.degree for each in strategies(text) if each.kind != "zero")

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,9 +38,16 @@ from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
 from avial_lab.machine.devices.cuda import chip_named
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
+from avial_lab.runtime.rank.array_files import FilePart, joined
 from avial_lab.runtime.rank.clock import ClockRecorder
 from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
-from avial_lab.runtime.rank.job import Options, read_job, read_parcels, write_outcome
+from avial_lab.runtime.rank.job import (
+    Options,
+    read_job,
+    read_parcels,
+    read_parts,
+    write_outcome,
+)
 from avial_lab.runtime.rank.journal import Journal
 from avial_lab.runtime.rank.outcome import Failure, Outcome
 from avial_lab.runtime.rank.parcels import (
@@ -54,10 +61,12 @@ from avial_lab.runtime.rank.parcels import (
 from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
-from avial_lab.runtime.rank.shards import Counted, Shard, ShardFunction, called
+from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from mpi4py.MPI import Intracomm
+
     from avial_lab.runtime.rank.world import Communicator
 
 
@@ -189,7 +198,8 @@ class Run:
     """Runs a loaded program: parcels of inputs -> (Outcome without results, *result parcels).
 
     apart: large parcels come before, by `Stage`, and results go afterwards, by `Fetch`: then only
-    the first parcel, of small pieces, comes and goes with the call.
+    the first parcel, of small pieces, comes and goes with the call. parts: input pieces, by number,
+    that do not come, and are read from files.
     """
 
     key: str
@@ -197,6 +207,7 @@ class Run:
     number: int
     options: Options
     apart: bool = False
+    parts: Mapping[int, FilePart] = field(default_factory=dict)
 
     def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
@@ -204,8 +215,12 @@ class Run:
         if self.apart and _here.staged_for == self.number:
             parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
         _here.staged, _here.results = {}, []
-        sizes = piece_sizes(manifest, pieces_of(manifest.inputs, self.rank))
-        inputs = unpack(parcels, sizes)
+        mine = pieces_of(manifest.inputs, self.rank)
+        sizes = piece_sizes(manifest, mine, without=self.parts)
+        try:
+            inputs = joined(unpack(parcels, sizes), self.parts)
+        except AvialError as error:  # a file is gone
+            return Outcome(self.rank, failure=_failure(error)), *pack(())
         outcome = run(
             program, manifest, self.rank, inputs,
             journal=_here.journal, number=self.number, options=self.options,
@@ -323,15 +338,14 @@ class ShardStep:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
-        from avial_lab.runtime.rank import world
-
-        comm = world.communicator(self.ranks).comm
+        comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
         for operand in self.operands:
             memory = _here.residents.memory(operand.number, operand.storage.nbytes)
             elements = _elements(memory, operand.storage)
-            world.exchange(comm, elements, operand.sends, operand.receives)
+            if operand.sends or operand.receives:
+                _exchange(comm, elements, operand)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
@@ -355,6 +369,21 @@ class ShardStep:
                 elements[box.slices] = part.reshape(box.shape)
             told.append((result.shape, result.part.dtype, box))
         return StepAnswer(tuple(told), peers.messages, peers.nbytes)
+
+
+def _peers(ranks: int) -> Peers:
+    """One rank alone needs no MPI."""
+    if ranks == 1:
+        return Alone()
+    from avial_lab.runtime.rank import world
+
+    return world.communicator(ranks).comm
+
+
+def _exchange(peers: Peers, elements: np.ndarray, operand: StepOperand) -> None:
+    from avial_lab.runtime.rank import world
+
+    world.exchange(cast("Intracomm", peers), elements, operand.sends, operand.receives)
 
 
 @dataclass(frozen=True)
@@ -560,6 +589,16 @@ class _Here:
 _here = _Here()
 
 
+def be_a_rank(journal: Journal) -> None:
+    """This process runs programs by itself, with no client that probes it first."""
+    _here.journal = journal
+
+
+def resident_bytes(number: int, nbytes: int) -> np.ndarray:
+    """An array that stays here, as flat bytes of its whole index space."""
+    return _here.residents.memory(number, nbytes)
+
+
 def _set_globals(
     program: LoadedProgram, manifest: Manifest, journal: Journal, recorder: ClockRecorder
 ) -> Communicator | None:
@@ -643,9 +682,10 @@ def main(argv: Sequence[str]) -> None:
     release_shared_memory()
     binary, options = read_job(directory)
     manifest = binary.manifest
-    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank))
-    inputs = unpack(read_parcels(directory, rank), sizes)
+    parts = read_parts(directory, rank)
+    sizes = piece_sizes(manifest, pieces_of(manifest.inputs, rank), without=parts)
     try:
+        inputs = joined(unpack(read_parcels(directory, rank), sizes), parts)
         program = load(binary.shared_object, digest(binary.shared_object), manifest)
     except Exception as error:  # as in `Load`
         outcome = Outcome(rank, failure=_failure(error))
