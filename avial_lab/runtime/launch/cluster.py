@@ -48,6 +48,7 @@ from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.array_files import FilePart, Sees, file_parts, files_of, readable, told
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes
+from avial_lab.runtime.rank.holders import LostArray
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import (
@@ -505,13 +506,6 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
     ]
     driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
     return Topology(len(facts), (*cpus, *gpus_driven(driven)))
-
-
-class LostArray(ClusterError):
-    """What an array held is gone, with the engines that had it."""
-
-    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
-        super().__init__(f"the array is gone: {why}", hint="make it again")
 
 
 class _Harmless(Exception):

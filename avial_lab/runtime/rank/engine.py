@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -61,11 +61,13 @@ from avial_lab.runtime.rank.parcels import (
 from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
-from avial_lab.runtime.rank.shards import Counted, Shard, ShardFunction, called
+from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from mpi4py.MPI import Intracomm
+
     from avial_lab.runtime.rank.world import Communicator
 
 
@@ -344,15 +346,14 @@ class ShardStep:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
-        from avial_lab.runtime.rank import world
-
-        comm = world.communicator(self.ranks).comm
+        comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
         for operand in self.operands:
             memory = _here.residents.memory(operand.number, operand.storage.nbytes)
             elements = _elements(memory, operand.storage)
-            world.exchange(comm, elements, operand.sends, operand.receives)
+            if operand.sends or operand.receives:
+                _exchange(comm, elements, operand)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
@@ -376,6 +377,21 @@ class ShardStep:
                 elements[box.slices] = part.reshape(box.shape)
             told.append((result.shape, result.part.dtype, box))
         return StepAnswer(tuple(told), peers.messages, peers.nbytes)
+
+
+def _peers(ranks: int) -> Peers:
+    """One rank alone needs no MPI."""
+    if ranks == 1:
+        return Alone()
+    from avial_lab.runtime.rank import world
+
+    return world.communicator(ranks).comm
+
+
+def _exchange(peers: Peers, elements: np.ndarray, operand: StepOperand) -> None:
+    from avial_lab.runtime.rank import world
+
+    world.exchange(cast("Intracomm", peers), elements, operand.sends, operand.receives)
 
 
 @dataclass(frozen=True)
@@ -580,6 +596,16 @@ class _Here:
 
 
 _here = _Here()
+
+
+def be_a_rank(journal: Journal) -> None:
+    """This process runs programs by itself, with no client that probes it first."""
+    _here.journal = journal
+
+
+def resident_bytes(number: int, nbytes: int) -> np.ndarray:
+    """An array that stays here, as flat bytes of its whole index space."""
+    return _here.residents.memory(number, nbytes)
 
 
 def _set_globals(
