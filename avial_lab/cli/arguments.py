@@ -202,7 +202,11 @@ def argument_parser() -> argparse.ArgumentParser:
         help="measure this machine's cores, memory and messages, and keep that for `here`",
     )
     topology.add_argument(
-        "-o", "--output", type=Path, metavar="FILE.yaml", help="write what is measured there"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write it: a picture (.svg), or a file to be edited (.yaml)",
     )
     topology.set_defaults(command=topology_command)
 
