@@ -72,9 +72,11 @@ class _Question:
     made_up: RandomArguments | None = None
 
 
-def question_of(options: argparse.Namespace) -> _Question:
-    """The program with all its arguments: given, or made up and reported on stderr."""
-    arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
+def question_of(options: argparse.Namespace, *, mapped: bool = False) -> _Question:
+    """The program with all its arguments: given, or made up and reported on stderr. mapped: arrays
+    in files stay there.
+    """
+    arrays, scalars = parse_inputs(options.inputs, seed=options.seed, mapped=mapped)
     numbers = parse_numbers(options.numbers)
     twice = next((name for name in numbers if name in arrays or name in scalars), None)
     if twice is not None:

@@ -395,8 +395,8 @@ class CompileOptions:
             ("--parallel",),
             metavar="HOW",
             help="divide a function on tensors over the ranks, one way after the other: 'data 2', "
-            "'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by commas",
-            words=("data 2", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
+            "'zero 2', 'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by ','",
+            words=("data 2", "zero 1", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
             read=_parallel,
             in_tuning=False,
         ).metadata,

@@ -10,6 +10,7 @@ own before and did not take long. What raises an exception, raises it here, too.
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from avial_lab.compiler.frontends.python.translate import Translated
 from avial_lab.compiler.frontends.python.values import Fixed
 from avial_lab.core.runtime_constants import HereResult
 from avial_lab.core.words import brief, format_seconds
-from avial_lab.program.function_calls import handed_back, new_results
+from avial_lab.program.function_calls import Sizes, handed_back, new_results
 from avial_lab.program.program import Program
 from avial_lab.runtime.native.here import RunHere, may_run_here, run_here
 
@@ -47,6 +48,52 @@ class Space(Protocol):
 Surroundings = Sequence[tuple[Space, str, object]]
 
 
+class Compiled(Protocol):
+    """Of a function: for one kind of call."""
+
+    @property
+    def translated(self) -> Translated: ...
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def sizes(self) -> Sizes: ...
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a call took in another process, and on how much."""
+
+    nbytes: int
+    counts: Mapping[str, int]
+    took_s: float
+
+    @staticmethod
+    def of(given: Mapping[str, object], took_s: float) -> Pace:
+        counts = {n: int(cast("int", v)) for n, v in given.items() if _is_count(v)}
+        return Pace(_nbytes(given), counts, took_s)
+
+    def longest(self, given: Mapping[str, object]) -> float:
+        """That another may take: work that grows with the square of the arrays (a product of
+        matrices: their power 1.5; all pairs: 2) and with each number.
+        """
+        growth = max(1.0, _nbytes(given) / max(self.nbytes, 1)) ** 2
+        for name, before in self.counts.items():
+            now = given.get(name)
+            growth *= max(1.0, abs(int(cast("int", now))) / max(abs(before), 1))
+        return self.took_s * growth
+
+
+def _nbytes(given: Mapping[str, object]) -> int:
+    arrays = (cast("Array", v) for v in given.values() if isinstance(v, np.ndarray))
+    return sum(array.nbytes for array in arrays)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer)
+
+
 class NotHere(Exception):
     """This call has to be made in another process; nothing was done."""
 
@@ -60,11 +107,13 @@ class CallHere:
     """there_s: what a call took in another process. around: where the function's surroundings are,
     and what they were when it was compiled. own: the arrays of the last call's results. Which
     argument goes where: arrays, whose address is handed over; numbers, into the program's memory;
-    captured ones, with their sizes. results are numbers, made are arrays.
+    captured ones, with their sizes. results are numbers, made are arrays. sizes: the open
+    ones. Closed after `most_s` in calls.
     """
 
     program: Program
     translated: Translated
+    sizes: Sizes
     run: RunHere
     names: Sequence[str]
     around: Surroundings
@@ -73,6 +122,8 @@ class CallHere:
     failures: int = 0
     slower: int = 0
     closed: bool = False
+    spent_s: float = 0.0
+    most_s: float = math.inf
     arrays: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     numbers: list[tuple[int, Array]] = field(default_factory=list["tuple[int, Array]"])
     captured: list[tuple[int, Array, int]] = field(default_factory=list["tuple[int, Array, int]"])
@@ -120,17 +171,18 @@ class CallHere:
         self.own = own
         if self.translated.result == Fixed(None):
             return None
-        return handed_back(self.translated.result, dict(zip(self.names, args, strict=True)), own)
+        given_by_name = dict(zip(self.names, args, strict=True))
+        return handed_back(self.translated.result, given_by_name, own, self.sizes)
 
     def _judge(self, took: float) -> None:
         slow = took > LONG_S or took > _SLOWER * self.there_s
         self.slower = self.slower + 1 if slow else 0
-        self.closed |= self.slower >= MOST_SLOWER
+        self.spent_s += took
+        self.closed |= self.slower >= MOST_SLOWER or self.spent_s > self.most_s
 
 
 def call_here(
-    program: Program,
-    translated: Translated,
+    version: Compiled,
     given: Mapping[str, object],
     around: Surroundings,
     there_s: float,
@@ -139,19 +191,20 @@ def call_here(
     """None where the call cannot be made here. runs: what is loaded already, by the binaries' keys;
     calls that differ in the integers that are handed over have one.
     """
+    program, translated, sizes = version.program, version.translated, version.sizes
     if translated.apart or there_s > LONG_S or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
         return None
     key = program.binary.key
     if key not in runs:
-        written = {access.storage for task in program.graph.tasks for access in task.writes}
+        written = {access.storage for access in program.built.written}
         runs[key] = run_here(program.binary, written)
     run = runs[key]
     if run is None:
         return None
     names = list(given)
-    here = CallHere(program, translated, run, names, around, there_s)
+    here = CallHere(program, translated, sizes, run, names, around, there_s)
     for at, (name, value) in enumerate(given.items()):
         if name in run.place and isinstance(value, np.ndarray):
             here.arrays.append((at, run.place[name]))
@@ -160,7 +213,7 @@ def call_here(
     for name, array in translated.captured.items():
         if name in run.place:
             here.captured.append((run.place[name], array, array.nbytes))
-    for name, array in new_results(translated.result).items():
+    for name, array in new_results(translated.result, sizes).items():
         if name not in run.place:
             return None
         if array.shape:

@@ -14,6 +14,7 @@ import numpy as np
 
 from avial_lab.compiler.frontends.python.kinds import kind_of_number
 from avial_lab.compiler.frontends.python.translate import (
+    MOST_FIXED,
     Argument,
     ArrayArgument,
     NumberArgument,
@@ -23,18 +24,26 @@ from avial_lab.compiler.frontends.python.translate import (
     ResultView,
     Translated,
 )
-from avial_lab.compiler.frontends.python.values import Fixed
+from avial_lab.compiler.frontends.python.values import Fixed, Shape
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.errors import OptionError
 
 Array = np.ndarray[Any, Any]
+Sizes = Mapping[str, int]
+"""The open sizes of a call, by `Translated.sizes`."""
 
 
-def argument_of(name: str, value: object, *, handed: bool = False) -> Argument:
+Shapes = Mapping[str, tuple[int | str, ...]]
+"""Of arrays by name; a size that is a word is open, and those of one word are equal."""
+
+
+def argument_of(
+    name: str, value: object, *, handed: bool = False, shapes: Shapes | None = None
+) -> Argument:
     """`handed`: of an integer, that it is a number of the run and no constant of the program."""
     if isinstance(value, np.ndarray):
         checked = checked_array(name, cast("object", value))
-        return ArrayArgument(checked.dtype, checked.shape)
+        return ArrayArgument(checked.dtype, checked.shape if shapes is None else shapes[name])
     kind = kind_of_number(value)
     if kind is not None and (kind.dtype.kind in "fc" or handed):
         return NumberArgument(kind)
@@ -67,15 +76,37 @@ def surroundings(function: types.FunctionType, seen: frozenset[object] = frozens
     return tuple(parts)
 
 
-def call_key(given: Mapping[str, object], handed: frozenset[str] = frozenset()) -> object:
+def open_shapes(given: Mapping[str, object]) -> Shapes:
+    """With every size open that a program need not know; `MOST_FIXED` are part of it.
+
+    >>> open_shapes({"a": np.zeros((20, 3)), "b": np.zeros(20), "c": np.zeros(30)})
+    {'a': ('n0', 3), 'b': ('n0',), 'c': ('n1',)}
+    """
+    words: dict[int, str] = {}
+    found: dict[str, tuple[int | str, ...]] = {}
+    for name, value in given.items():
+        if isinstance(value, np.ndarray):
+            shape = cast("Array", value).shape
+            found[name] = tuple(
+                n if n <= MOST_FIXED else words.setdefault(n, f"n{len(words)}") for n in shape
+            )
+    return found
+
+
+def call_key(
+    given: Mapping[str, object],
+    handed: frozenset[str] = frozenset(),
+    shapes: Shapes | None = None,
+) -> object:
     """Equal for calls that one compiled version serves, which is given the numbers `handed` when it
-    runs.
+    runs, and arrays of these shapes.
     """
     parts: list[object] = []
     for name, value in given.items():
         if isinstance(value, np.ndarray):
             array = cast("Array", value)
-            parts.append((array.dtype.str, array.shape, array.flags.writeable))
+            shape = array.shape if shapes is None else shapes[name]
+            parts.append((array.dtype.str, shape, array.flags.writeable))
             continue
         kind = kind_of_number(value)
         if kind is not None and (kind.dtype.kind in "fc" or name in handed):
@@ -131,30 +162,50 @@ def arrays_of(given: Mapping[str, object], translated: Translated) -> dict[str, 
     return arrays | dict(translated.captured)
 
 
-def new_results(result: Result) -> dict[str, Array]:
+def sizes_of(translated: Translated, given: Mapping[str, object]) -> Sizes:
+    """What the open sizes are in a call."""
+    return {
+        word: cast("Array", given[name]).shape[dim]
+        for word, (name, dim) in translated.sizes.items()
+    }
+
+
+def new_results(result: Result, sizes: Sizes) -> dict[str, Array]:
     match result:
         case ResultNumber(name, kind):
             return {name: np.zeros((), kind.dtype)}
         case ResultArray(name, dtype, shape):
-            return {name: np.zeros(shape, dtype)}
+            return {name: np.zeros(_sized(shape, sizes), dtype)}
         case tuple():
-            return {name: made for each in result for name, made in new_results(each).items()}
+            return {n: made for each in result for n, made in new_results(each, sizes).items()}
         case _:
             return {}
 
 
-def handed_back(result: Result, given: Mapping[str, object], own: Mapping[str, Array]) -> object:
+def spare_arrays(translated: Translated, sizes: Sizes) -> dict[str, Array]:
+    """Memory that the program works in, of anything."""
+    return {each.name: np.empty(_sized(each.shape, sizes), each.dtype) for each in translated.spare}
+
+
+def _sized(shape: Shape, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(max(extent.at(sizes), 0) for extent in shape)
+
+
+def handed_back(
+    result: Result, given: Mapping[str, object], own: Mapping[str, Array], sizes: Sizes
+) -> object:
     match result:
         case ResultNumber(name, kind):
             return own[name].item() if kind.weak else own[name][()]
         case ResultArray(name):
             return own[name]
         case ResultView(argument, shape, axes):
-            return _part_of(given[argument], shape, axes)
+            at = tuple((offset.at(sizes), dim, step) for offset, dim, step in axes)
+            return _part_of(given[argument], _sized(shape, sizes), at)
         case Fixed(value):
             return value
         case tuple():
-            return tuple(handed_back(each, given, own) for each in result)
+            return tuple(handed_back(each, given, own, sizes) for each in result)
 
 
 def _part_of(

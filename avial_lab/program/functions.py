@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -40,8 +40,10 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.words import brief, count, format_seconds
 from avial_lab.program.calls_here import (
+    LONG_S,
     CallHere,
     NotHere,
+    Pace,
     Raised,
     call_here,
     quick_key,
@@ -49,14 +51,20 @@ from avial_lab.program.calls_here import (
 )
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.function_calls import (
+    Shapes,
+    Sizes,
     argument_of,
     arrays_of,
     call_key,
     handed_back,
     new_results,
+    open_shapes,
     overlapping,
+    sizes_of,
+    spare_arrays,
     surroundings,
 )
+from avial_lab.program.other_sizes import for_sizes
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
@@ -74,10 +82,11 @@ _INDEX = re.compile(r"reaches index|out of bounds|leaves|outside")
 
 @dataclass(frozen=True)
 class Version:
-    """The function for one kind of call."""
+    """The function for one kind of call. sizes: what the open ones are in it."""
 
     translated: Translated
     program: Program
+    sizes: Sizes
 
 
 class FunctionProgram:
@@ -106,7 +115,8 @@ class FunctionProgram:
         self.options = dict(options)
         self.cell = cell
         self.versions: dict[object, Version] = {}
-        self._families: dict[object, int] = {}
+        self._families: dict[object, _Family] = {}
+        self._paces: dict[Translated, Pace] = {}
         self._here: dict[object, CallHere] = {}
         self._loaded: dict[str, RunHere | None] = {}
         self._last_here: tuple[CallHere, tuple[object, ...]] | None = None
@@ -142,38 +152,74 @@ class FunctionProgram:
     def _call_there(self, args: tuple[object, ...], key: object) -> object:
         """On ranks, or in a process that stays."""
         given = self.taken(dict(zip(self._signature.parameters, args, strict=True)))
+        here = self._here.get(key)
+        if here is not None and here.spent_s > here.most_s:
+            self._spent(given, self._here.pop(key).spent_s)
         version = self.version(given)
-        arrays = arrays_of(given, version.translated)
-        own = new_results(version.translated.result)
-        program = replace(version.program, arrays=arrays | own)
+        if key is not None and key not in self._here and self._is_short(version, given):
+            self._keep_here(key, version, given)
+            if key in self._here:
+                return self(*args)
+        translated, sizes = version.translated, version.sizes
+        arrays = arrays_of(given, translated)
+        own = new_results(translated.result, sizes)
+        arrays |= own | spare_arrays(translated, sizes)
+        program = replace(version.program, arrays=arrays)
         self._last, self._last_here = replace(version, program=program), None
         place = self._place(program)
         began = time.perf_counter()
         with self.errors(program):
             program.run(place, **self._run_options)
         took = time.perf_counter() - began
+        if sizes:
+            self._spent(given, took)
         if isinstance(place, OneRank) and key is not None and not self._placed:
-            self._keep_here(key, version, given, took)
-        return handed_back(version.translated.result, given, own)
+            self._paces[version.translated] = Pace.of(given, took)
+            self._keep_here(key, version, given)
+        return handed_back(translated.result, given, own, sizes)
 
     @property
     def _placed(self) -> bool:
         """Whether runs have a place of their own: ranks, or a process."""
         return self._isolated or cluster_for(1) is not None
 
-    def _keep_here(
-        self, key: object, version: Version, given: Mapping[str, object], took: float
-    ) -> None:
+    def _spent(self, given: Mapping[str, object], took_s: float) -> None:
+        """In a call by a version for any size."""
+        handed = self._handed(given)
+        key = (call_key(given, handed, self._open_shapes(given)), self._ranks(), self._around())
+        family, size = self._families.get(key), call_key(given, handed)
+        if family is not None:
+            family.spent[size] = family.spent.get(size, 0.0) + took_s
+
+    def _is_short(self, version: Version, given: Mapping[str, object]) -> bool:
+        """Whether a call of other sizes can be made in this process at once."""
+        pace = self._paces.get(version.translated)
+        return pace is not None and not self._placed and pace.longest(given) <= LONG_S
+
+    def _keep_here(self, key: object, version: Version, given: Mapping[str, object]) -> None:
         """The next call with such arguments is made in this process, where that is safe."""
         if key in self._here and self._here[key].closed:
             return
         around = surroundings_of(self.py_func)
-        made = call_here(version.program, version.translated, given, around, took, self._loaded)
+        took = self._paces[version.translated].longest(given)
+        made = call_here(version, given, around, took, self._loaded)
         if made is None:
             return
+        if version.sizes and not self.options.get("dynamic"):
+            made.most_s = MOST_OPEN_S
         if len(self._here) == MOST_HERE:
             self._here.pop(next(iter(self._here)))
         self._here[key] = made
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The first of many sizes go."""
+        while len(self._loaded) > 1:
+            kept = sum(run.nbytes for run in self._loaded.values() if run is not None)
+            if kept <= MOST_HERE_BYTES:
+                return
+            gone = self._loaded.pop(next(iter(self._loaded)))
+            self._here = {key: here for key, here in self._here.items() if here.run is not gone}
 
     def compile(self, *args: object, **named: object) -> Program:
         """The program for such a call, without running it."""
@@ -186,26 +232,89 @@ class FunctionProgram:
 
     def version(self, given: Mapping[str, object]) -> Version:
         """Compiled where there was no such call before."""
-        ranks, around = self._ranks(), surroundings(self.py_func)
+        ranks, around = self._ranks(), self._around()
         handed = self._handed(given)
         for names in dict.fromkeys((frozenset[str](), handed)):
             known = self.versions.get((call_key(given, names), ranks, around))
             if known is not None:
                 return known
-        # One value is compiled in, which serves its loops best; the third is one of any values.
-        family = (call_key(given, handed), ranks, around)
-        self._families[family] = self._families.get(family, 0) + 1
-        if self._families[family] <= MOST_VALUES:
+        shapes = self._open_shapes(given)
+        key = (call_key(given, handed, shapes), ranks, around)
+        family = self._families.setdefault(key, _Family(self.options.get("dynamic")))
+        size = call_key(given, handed)
+        opened = self.versions.get(key)
+        if opened is not None and not family.is_worth_its_own(size):
+            return self._of_size(opened, given)
+        # Sizes and a value are compiled in, which serves loops best; other sizes are of any size,
+        # and the third value is one of any values.
+        if opened is None and shapes is not None and family.is_open(size):
+            made = self._open_version(given, handed, shapes)
+            if made is not None:
+                self.versions[key] = made
+                family.same_bits = not made.program.built.reordered
+                return made
+            family.closed = True
+        family.values[size] = family.values.get(size, 0) + 1
+        if family.values[size] <= MOST_VALUES:
             handed = frozenset[str]()
-        key = (call_key(given, handed), ranks, around)
         translated = self._translate(given, handed)
-        arrays = arrays_of(given, translated)
-        arrays |= new_results(translated.result)
-        options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN} | {
-            "ranks": ranks
-        }
+        made = self._compiled(translated, given)
+        self.versions[call_key(given, handed), ranks, around] = made
+        return made
+
+    def _around(self) -> object:
+        return surroundings(self.py_func)
+
+    def _open_shapes(self, given: Mapping[str, object]) -> Shapes | None:
+        """None where the sizes are constants of the program."""
+        if not set(self.options) <= _OPEN or self._has_tasks or overlapping(given):
+            return None
+        shapes = open_shapes(given)
+        is_open = any(isinstance(n, str) for shape in shapes.values() for n in shape)
+        return shapes if is_open else None
+
+    def _open_version(
+        self, given: Mapping[str, object], handed: frozenset[str], shapes: Shapes
+    ) -> Version | None:
+        """None where it has to know its sizes, to be right or to be divided."""
+        try:
+            translated = self._translate(given, handed, shapes)
+        except AvialError:
+            return None  # what is wrong with the function is told where its sizes are known
+        if translated.spare and self._ranks() > 1:
+            return None
+        made = self._compiled(translated, given, dynamic=True)
+        return made if made.program.built.dynamic else None
+
+    def _of_size(self, version: Version, given: Mapping[str, object]) -> Version:
+        """One of any size, for these."""
+        sizes = sizes_of(version.translated, given)
+        arrays = _all_arrays(version.translated, given, sizes)
+        if not self._isolated and isinstance(self._place(version.program), OneRank):
+            spare = [each.name for each in version.translated.spare]
+            program = for_sizes(version.program, arrays, spare)
+            if program is not None:
+                return Version(version.translated, program, sizes)
+        if sizes == version.sizes:
+            return version
+        made = self._compiled(version.translated, given, dynamic=True)
+        self.versions[call_key(given), self._ranks(), self._around()] = made
+        return made
+
+    def _compiled(
+        self, translated: Translated, given: Mapping[str, object], *, dynamic: bool = False
+    ) -> Version:
+        sizes = sizes_of(translated, given)
+        arrays = _all_arrays(translated, given, sizes)
+        return Version(translated, self._program(translated, arrays, dynamic=dynamic), sizes)
+
+    def _program(
+        self, translated: Translated, arrays: Mapping[str, object], *, dynamic: bool
+    ) -> Program:
+        options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN}
+        options |= {"ranks": self._ranks(), "dynamic": dynamic}
         with self.errors():
-            program = compile_program(
+            return compile_program(
                 translated.text,
                 arrays=arrays,
                 cell=translated.file,
@@ -213,9 +322,6 @@ class FunctionProgram:
                 name=self.py_func.__name__,
                 **options,
             )
-        made = Version(translated, program)
-        self.versions[key] = made
-        return made
 
     def taken(self, given: Mapping[str, object]) -> dict[str, object]:
         """The arguments as the function gets them."""
@@ -235,9 +341,13 @@ class FunctionProgram:
             return frozenset()
         return frozenset(
             name
-            for name in counts_of(self.source)
+            for name in self._counts
             if type(given.get(name)) is int or isinstance(given.get(name), np.integer)
         )
+
+    @functools.cached_property
+    def _counts(self) -> frozenset[str]:
+        return counts_of(self.source)
 
     @functools.cached_property
     def _has_tasks(self) -> bool:
@@ -245,11 +355,14 @@ class FunctionProgram:
         return Arrangement(called, OptionError).has_tasks(self.source.tree)
 
     def _translate(
-        self, given: Mapping[str, object], handed: frozenset[str] = frozenset()
+        self,
+        given: Mapping[str, object],
+        handed: frozenset[str] = frozenset(),
+        shapes: Shapes | None = None,
     ) -> Translated:
         return translate(
             self.py_func,
-            {n: argument_of(n, value, handed=n in handed) for n, value in given.items()},
+            {n: argument_of(n, v, handed=n in handed, shapes=shapes) for n, v in given.items()},
             overlapping=overlapping(given),
             cell=self.cell,
         )
@@ -292,7 +405,7 @@ class FunctionProgram:
             raise
 
     def _as_python(self, error: AvialError, printed: str) -> AvialError:
-        raised = self._raised(printed)
+        raised = self._raised(printed) or self._raised(error.message)
         if raised is not None:
             return raised
         span = self._told(error.span)
@@ -338,18 +451,32 @@ class FunctionProgram:
     @property
     def last(self) -> Program:
         if self._last_here is not None:
-            return self._bound_here(*self._last_here)
+            here, args = self._last_here
+            return self._told_for(self._bound_here(here, args), here.translated)
         if self._last is None:
             raise AvialError(
                 f"{self.py_func.__name__} has not been called yet",
                 hint=f"call it, or {self.py_func.__name__}.compile(…) with the same arguments",
             )
-        return self._last.program
+        program = self._told_for(self._last.program, self._last.translated)
+        if program is not self._last.program:
+            self._last = replace(self._last, program=program)
+        return program
+
+    def _told_for(self, program: Program, translated: Translated) -> Program:
+        """With graph, plan and explanations for the sizes of its arrays."""
+        bound = program.question.source.binding
+        shapes = {} if bound is None else {each.name: each.shape for each in bound.buffers}
+        if all(shapes.get(name, a.shape) == a.shape for name, a in program.arrays.items()):
+            return program
+        told = self._program(translated, program.arrays, dynamic=True)
+        return replace(told, trace=program.trace, printed=program.printed)
 
     def _bound_here(self, here: CallHere, args: tuple[object, ...]) -> Program:
         """The program of a call that was made in this process, on what it was made with."""
         given = dict(zip(here.names, args, strict=True))
         arrays = arrays_of(given, here.translated) | here.own
+        arrays |= spare_arrays(here.translated, here.sizes)
         trace = Trace(1, (), threads=(1,), note="in the calling process")
         return replace(here.program, arrays=arrays, trace=trace)
 
@@ -381,6 +508,41 @@ class FunctionProgram:
         return self.last.trace
 
 
+@dataclass
+class _Family:
+    """Versions for calls that differ in sizes and integers alone. dynamic: what the person says of
+    it. values: of how many kinds of integers each size was compiled. spent: seconds in calls of
+    each size by the version for any. closed: sizes have to be constants. same_bits: the version for
+    one size computes what the one for any does, sums of floats among it.
+    """
+
+    dynamic: bool | None
+    values: dict[object, int] = field(default_factory=dict[object, int])
+    spent: dict[object, float] = field(default_factory=dict[object, float])
+    closed: bool = False
+    same_bits: bool = False
+
+    def is_open(self, size: object) -> bool:
+        """Whether a call of that size is one of any size."""
+        if self.closed or self.dynamic is False:
+            return False
+        return bool(self.dynamic) or (bool(self.values) and size not in self.values)
+
+    def is_worth_its_own(self, size: object) -> bool:
+        """Whether so much is computed of that size that a version for it alone pays: loops over
+        large arrays are up to twice as fast.
+        """
+        spent = self.spent.get(size, 0.0)
+        return self.same_bits and not self.dynamic and spent > MOST_OPEN_S
+
+
+def _all_arrays(
+    translated: Translated, given: Mapping[str, object], sizes: Sizes
+) -> dict[str, np.ndarray[Any, Any]]:
+    own = new_results(translated.result, sizes)
+    return arrays_of(given, translated) | own | spare_arrays(translated, sizes)
+
+
 def _told_of(version: Version) -> str:
     """
     u: float64[20, 31], v: float64[20, 31]   compiled in 0.41 s
@@ -405,9 +567,17 @@ MOST_VALUES = 2
 MOST_HERE = 256
 """Kinds of calls that are made in this process; of one binary they share their memory."""
 
-_PLAIN = {"ranks", "trace"}
+MOST_OPEN_S = 1.0
+"""Of calls of one size by a version for any; then that size gets one of its own."""
+
+MOST_HERE_BYTES = 64 << 20
+"""Of second copies of arrays, of all sizes together."""
+
+_PLAIN = {"ranks", "trace", "dynamic"}
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
 """Options of runs; the others are of compilation."""
+_OPEN = {"ranks", "strict", "dynamic", *_RUN}
+"""Options of functions that are compiled for any size."""
 
 
 @overload
@@ -430,6 +600,9 @@ def program(
 ) -> FunctionProgram | Callable[[Callable[..., Any]], FunctionProgram]:
     """Makes a program of a Python function: as `@avial_lab.program`, or with options of `compile`
     and `Program.run` as `@avial_lab.program(ranks=4, check=True)`.
+
+    The sizes of the first call are compiled in; a call with others compiles once more, for any
+    size. With `dynamic` that is so from the first call on, with `dynamic=False` never.
     """
     if function is None:
         return lambda function: FunctionProgram(function, options)

@@ -28,10 +28,10 @@ _SHAPE = re.compile(r"(?P<random>random:)?(?P<dims>(?:\d+x)*)(?P<element>[a-z]\w
 
 
 def parse_inputs(
-    inputs: Sequence[str], *, seed: int = 0
+    inputs: Sequence[str], *, seed: int = 0, mapped: bool = False
 ) -> tuple[dict[str, np.ndarray], dict[str, Scalar]]:
     """The arrays and scalars of `--in NAME=VALUE`: a .npy file, `20x30xf32` (zeros),
-    `random:20xi32`, or a number.
+    `random:20xi32`, or a number. mapped: files are read when somebody looks, and never written.
     """
     arrays: dict[str, np.ndarray] = {}
     scalars: dict[str, Scalar] = {}
@@ -48,7 +48,7 @@ def parse_inputs(
         if shape is not None and shape["element"] in ITEMSIZE:
             arrays[name] = _made_up_array(name, shape, rng)
         else:
-            arrays[name] = _loaded(name, Path(value))
+            arrays[name] = _loaded(name, Path(value), mapped=mapped)
     return arrays, scalars
 
 
@@ -252,9 +252,9 @@ def _values(shape: re.Match[str], rng: np.random.Generator) -> np.ndarray:
     return np.asarray(rng.standard_normal(dims)).astype(dtype)
 
 
-def _loaded(name: str, path: Path) -> np.ndarray:
+def _loaded(name: str, path: Path, *, mapped: bool) -> np.ndarray:
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False, mmap_mode="c" if mapped else None)
     except FileNotFoundError:
         raise BindError(
             f"--in {name}: there is no file {path}",
@@ -265,6 +265,8 @@ def _loaded(name: str, path: Path) -> np.ndarray:
     except OSError as error:
         raise BindError(f"--in {name}: cannot read {path}: {error.strerror or error}") from None
     except ValueError:
+        if mapped:  # nothing to map, perhaps
+            return _loaded(name, path, mapped=False)
         raise BindError(f"--in {name}: {path} is not a .npy file of numbers") from None
     if array.dtype.kind == "V" and array.dtype.names is None:
         # As NumPy saves bfloat16.

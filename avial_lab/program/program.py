@@ -11,13 +11,13 @@ import os
 import shlex
 import struct
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -124,6 +124,20 @@ class Answers:
     def __repr__(self) -> str:
         exact = [name for name in self.arrays if name not in self.allowed]
         return brief(self, f"in {listed(list(self.arrays))}; bit for bit in {listed(exact)}")
+
+
+@contextmanager
+def _shared_file() -> Generator[tuple[IO[bytes], str]]:
+    """A temporary file, and its name for another process. Linux's is gone with this one, however
+    that ends.
+    """
+    with tempfile.TemporaryFile(buffering=0) as file:
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        if Path(path).exists():
+            yield file, path
+            return
+    with tempfile.NamedTemporaryFile(prefix="avial-journal-", buffering=0) as file:
+        yield file, file.name
 
 
 @dataclass
@@ -525,6 +539,9 @@ class Program:
 
         `progress` is called with what the ranks are doing, five times a second at most,
         and how it ended. `where`: on other machines, for this run alone (`Hosts`, `Slurm`).
+
+        Ranks on other machines that see the file of a mapped array (`numpy.load(…, mmap_mode="c")`)
+        read their parts of it there; to others they are sent. The trace's note says which.
         """
         self.printed = Printed()
         if cluster is None and where is None:
@@ -555,6 +572,8 @@ class Program:
                 taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
         finally:
             self.printed = reporter.printed
+        if reporter.inputs:
+            taken = replace(taken, note="; ".join(filter(None, [taken.note, *reporter.inputs])))
         self.trace = taken
         if trace and self.edited is None:
             self._profile(threads).add(taken)
@@ -577,7 +596,7 @@ class Program:
             expected.data,
             built.reordered,
             nudged=lambda: self._nudged(before, timeout).data,
-            written=written_elements(self.graph),
+            written=written_elements(built.written),
         )
 
     def _nudged(self, before: Mapping[str, np.ndarray], timeout: float | None) -> Referenced:
@@ -592,7 +611,7 @@ class Program:
     def _run_in_order(self, place: OneProcess, *, check: bool, timeout: float | None) -> Trace:
         caller = caller_arrays(self.binary.manifest, self.arrays)
         after = self.reference(timeout=timeout).data
-        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        written = {access.storage for access in self.built.written}
         own = {buffer.storage for buffer in self.graph.buffers if buffer.temporary}
         caller.write_results(
             (Piece(0, storage.name, Box.whole(storage.shape)), as_bytes(after[storage.name]))
@@ -619,7 +638,7 @@ class Program:
         before = self._memory()
         expected = self._referenced(before, timeout=timeout)
         after = {name: array.copy() for name, array in self.arrays.items()}
-        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        written = {access.storage for access in self.built.written}
         caller_arrays(self.binary.manifest, after).write_results(
             (
                 Piece(0, storage.name, Box.whole(storage.shape)),
@@ -659,40 +678,45 @@ class Program:
         """What the reference makes of `data`, with the program's own arithmetic or another."""
         if strict is None:
             strict = self.question.options.strict
-        with tempfile.NamedTemporaryFile(prefix="avial-journal-") as journal:
+        with _shared_file() as (journal, path):
             journal.write(_WORD.pack(-1))
             journal.flush()
             # With the results' arrays: sizes that follow from what tensors share in memory need not
             # follow where each has memory of its own.
             source = replace(self.question.source, binding=bind_arrays(self.arrays))
             bounds = not self.question.options.no_bounds
-            question = RunReference(source, data, journal.name, strict, bounds)
+            question = RunReference(source, data, path, strict, bounds)
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
-                step: int = _WORD.unpack(Path(journal.name).read_bytes())[0]
+                step = _step_in(journal)
                 if step < 0:
                     raise
-                raise self._reference_ended(step, crash) from None
+                raise self._reference_ended(step, crash.message, crash.hint) from None
+            step = _step_in(journal)
+        if result.ended:
+            hint = DEATH_HINTS.get(result.ended.rpartition(" ")[2])
+            raise self._reference_ended(step, result.ended, hint)
         if result.violations:
             first = result.violations[0]
+            if first.asserted:
+                raise self._reference_ended(step, _ASSERTED + first.message, None, first.span)
             raise CheckError(
                 first.message, span=first.span, hint="found by the sequential reference run"
             )
         return result
 
-    def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
+    def _reference_ended(
+        self, step: int, what: str, hint: str | None, span: CellSpan | None = None
+    ) -> RunError:
         """The error for a reference run that did not come back from its task number `step`."""
-        if "SIGFPE" in crash.message:
-            hint = f"{DEATH_HINTS['SIGFPE']}; {crash.hint}"
-            crash = CompilerCrash(crash.message, hint=hint)
         if not holds_schedule(self.text):  # it runs a plain function as one, whatever its tasks
-            return RunError(f"the sequential reference run ended: {crash.message}", hint=crash.hint)
+            return RunError(f"the sequential reference run ended: {what}", span=span, hint=hint)
         task = self.graph.tasks[step]
         return RunError(
-            f"the sequential reference run ended in task '{task.name}': {crash.message}",
-            span=task.span,
-            hint=crash.hint,
+            f"the sequential reference run ended in task '{task.name}': {what}",
+            span=span or task.span,
+            hint=hint,
         )
 
     @property
@@ -760,6 +784,16 @@ class Program:
     @cached_property
     def _spans(self) -> dict[str, CellSpan]:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
+
+
+_ASSERTED = "an assertion does not hold: "
+
+
+def _step_in(journal: IO[bytes]) -> int:
+    """The task that a reference run has begun last; -1 before the first."""
+    journal.seek(0)
+    step: int = _WORD.unpack(journal.read())[0]
+    return step
 
 
 def _type_of(array: np.ndarray) -> str:

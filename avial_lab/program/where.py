@@ -13,7 +13,7 @@ from avial_lab.core.errors import ClusterError
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
 from avial_lab.machine.topology import Device, Topology, gpus_driven
-from avial_lab.runtime.launch.hosts import Hosts, Slurm, Where, inside_slurm
+from avial_lab.runtime.launch.hosts import Hosts, Slurm, Where, inside_slurm, node_names
 
 KEEP = (
     "keep its engines as long where nobody is connected to it, or its client cannot be reached "
@@ -77,14 +77,8 @@ def topology_on(where: Where, ranks: int, *, gpus: int = 0) -> Topology:
     >>> [device.node for device in topology_on(Hosts(("a", "b"), ppn=2), 3).devices]
     ['a', 'a', 'b']
     """
-    names = where.names if isinstance(where, Hosts) else _nodes(where)
     arch = canonical_cpu(platform.machine())
-    nodes = [names[rank // where.ppn] for rank in range(min(ranks, where.most))]
+    nodes = node_names(where, ranks)
     cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, n) for r, n in enumerate(nodes))
     drivers = list(enumerate(nodes))[len(nodes) - gpus :]
     return Topology(len(nodes), (*cpus, *gpus_driven(drivers)))
-
-
-def _nodes(where: Slurm) -> tuple[str, ...]:
-    """Their names are Slurm's choice, which is made when they are started."""
-    return tuple(f"node {k}" for k in range(where.nodes))

@@ -132,8 +132,8 @@ class Trace:
     around: giving the ranks their inputs and taking the results, before and after the run and no
     part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
     no rank ran: a reference run, which has neither events nor moves. threads: how many each rank
-    had; `note` says why they were fewer than asked for. kinds: of the devices that tasks were
-    placed on, by their names.
+    had; `note` says why they were fewer than asked for, and which arrays they read from files.
+    kinds: of the devices that tasks were placed on, by their names.
     """
 
     ranks: int

@@ -1,7 +1,8 @@
 """A client on `login`: a cluster over hosts that does what the lines of its input say.
 
     start HOSTS PPN    the cluster; answered by its status and the ranks' places
-    carry MIB          an array of that size to the ranks
+    carry MIB [HOW]    an array of that size to the ranks: of random numbers; `mapped`, in a file
+                       that they see; `smooth`, of numbers that differ little
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -10,10 +11,14 @@ Each answer is a line of JSON; `run` says `running` as soon as a rank computes.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import signal
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,9 +53,12 @@ def answer(**words: Any) -> None:
 class Client:
     def __init__(self) -> None:
         self.cluster: Cluster | None = None
+        self.untouched = True
+        """Whether the arrays of the last run are as they were, where it failed."""
 
     def start(self, hosts: str, ppn: str) -> None:
         where = Hosts.parse(hosts, ppn=int(ppn))
+        self.untouched = True
         self.cluster = Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0)))
         facts = self.cluster.status.facts
         pids = {
@@ -87,21 +95,40 @@ class Client:
         assert trace is not None
         answer(check=program.check_report, sent=trace.bytes_sent, printed=str(program.printed))
 
-    def carry(self, mib: str) -> None:
+    def carry(self, mib: str, how: str = "") -> None:
         """Sums of the rows of an array of that size; what was said meanwhile."""
         assert self.cluster is not None
         rows = int(mib) * 128  # of 8 KiB
         array, sums = np.random.default_rng(0).random((rows, 1024)), np.zeros(rows)
+        if how == "smooth":
+            array = np.fromfunction(lambda i, j: i // 8 + j // 8, array.shape)
+        if how == "mapped":
+            with tempfile.NamedTemporaryFile(dir=Path(__file__).parents[2] / "build") as file:
+                np.save(file, array)
+                file.flush()
+                self._carry(np.load(file.name, mmap_mode="c"), sums)
+        else:
+            self._carry(array, sums)
+
+    def _carry(self, array: np.ndarray, sums: np.ndarray) -> None:
+        assert self.cluster is not None
+        rows = len(array)
         program = avial_lab.compile(
             SUMS.replace("ROWS", str(rows)), arrays={"a": array, "b": sums},
             topology=self.cluster.topology,
         )  # fmt: skip
         said: list[str] = []
         began = time.monotonic()
-        program.run(self.cluster, progress=lambda state: said.append(str(state)))
+        self.untouched = False
+        try:
+            program.run(self.cluster, progress=lambda state: said.append(str(state)))
+        finally:
+            self.untouched = not sums.any()
         seconds = time.monotonic() - began
         right = bool(np.allclose(sums, array.sum(axis=1)))
-        answer(right=right, said=said, bytes_per_s=array.nbytes / seconds)
+        assert program.trace is not None
+        note = program.trace.note
+        answer(right=right, said=said, bytes_per_s=array.nbytes / seconds, note=note)
 
     def leave(self) -> None:
         assert self.cluster is not None
@@ -115,6 +142,7 @@ class Client:
 
 
 def main() -> None:
+    faulthandler.register(signal.SIGUSR1)  # where it is, who asks
     client = Client()
     for line in sys.stdin:
         what, *words = line.split()
@@ -124,7 +152,7 @@ def main() -> None:
         except AvialError as error:
             answer(
                 error=f"{type(error).__name__}: {error}", seconds=time.monotonic() - began,
-                untouched=getattr(client, "untouched", None),
+                untouched=client.untouched,
             )  # fmt: skip
 
 

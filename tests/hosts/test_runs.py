@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hosts.conftest import Client, client_on, ran_on_files
-from tests.hosts.rig import LOGIN_ADDRESS, Rig, wait_until
+import numpy as np
+
+from tests.hosts.conftest import HEAT, Client, client_on, ran_on_files
+from tests.hosts.rig import LOGIN_ADDRESS, Host, Rig, wait_until
 
 NODES = "node1,node2,node3"
 
@@ -63,6 +68,24 @@ def test_a_large_array_over_a_slow_link_tells_how_far_it_is(
         client.ask("stop")
 
 
+def test_arrays_over_a_link_slower_than_the_compressor_are_squeezed(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """48 MiB at 6.25 MB/s. Random numbers gain an eighth at the most."""
+    own_rig.login.slow_down("50mbit")
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        for how in ("smooth", "random"):
+            before = sent_bytes(own_rig.login)
+            carried = client.ask(f"carry 48 {how}")
+            assert carried["right"]
+            sent = sent_bytes(own_rig.login) - before
+            assert (sent < 0.7 * 48 * 2**20) == (how == "smooth")
+            record_property(f"{how}: bytes/s, of a link of 6.25e6", carried["bytes_per_s"])
+            record_property(f"{how}: bytes sent of 48 MiB", sent)
+        client.ask("stop")
+
+
 def test_a_host_that_is_not_there(rig: Rig) -> None:
     done = rig.lab("run", "kernels/gemm", "--hosts", "node1,nowhere", timeout=60)
     assert done.returncode == 1
@@ -103,3 +126,43 @@ def test_a_bundle_runs_on_hosts_with_its_own_mpi(rig: Rig, bundle: Path) -> None
     assert "heat/own/6 on cpu: 6 ranks" in out
     assert ran_on_files(rig)
     wait_until(lambda: nothing_left(rig), "the ranks to be gone")
+
+
+def sent_bytes(host: Host) -> int:
+    (link,) = json.loads(host.run("ip", "-s", "-j", "link", "show", "eth0"))
+    return link["stats64"]["tx"]["bytes"]
+
+
+def test_files_that_the_nodes_see_are_read_there(rig: Rig) -> None:
+    """24 MiB, of which the client sends nothing; where they see another file, their parts."""
+    program = rig.folder / "large.mlir"
+    program.write_text(
+        HEAT.replace("40x30", "1024x3072").replace("39", "1023").replace("30 {", "3072 {")
+    )
+    a = np.random.default_rng(0).random((1024, 3072))
+    np.save(rig.folder / "large.npy", a)
+    run = ("run", str(program), "--hosts", NODES, "--check", "--out", f"a={rig.folder / 'd.npy'}")
+    before = sent_bytes(rig.login)
+    done = rig.lab(*run, "--in", f"a={rig.folder / 'large.npy'}")
+    assert done.returncode == 0, done.stderr
+    assert f"'a' read by 3 ranks from {rig.folder / 'large.npy'}" in done.stdout
+    assert sent_bytes(rig.login) - before < a.nbytes / 4
+    expected = np.load(rig.folder / "d.npy")
+    mine = Path(tempfile.mkdtemp()) / "large.npy"  # on `login` alone
+    np.save(mine, a)
+    before = sent_bytes(rig.login)
+    done = rig.lab(*run, "--in", f"a={mine}")
+    shutil.rmtree(mine.parent)
+    assert done.returncode == 0, done.stderr
+    assert f"'a' sent to node1, node2, node3: there {mine} cannot be read" in done.stdout
+    assert sent_bytes(rig.login) - before > a.nbytes
+    assert np.array_equal(np.load(rig.folder / "d.npy"), expected)
+    assert np.array_equal(np.load(rig.folder / "large.npy"), a)
+
+
+def test_mapped_arrays_of_a_cluster_are_read_on_the_nodes(rig: Rig, client: Client) -> None:
+    client.ask(f"start {NODES} 1")
+    carried = client.ask("carry 24 mapped")
+    assert carried["right"]
+    assert "24 MiB of 'a' read by 3 ranks from" in carried["note"]
+    client.ask("stop")

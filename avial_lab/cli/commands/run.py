@@ -32,7 +32,7 @@ def run_command(options: argparse.Namespace) -> int:
         where.check()  # before the work
     if where is None and local_note():
         print_to_stderr(f"{local_note()}; --slurm and --hosts start them elsewhere")
-    question = question_of(options)
+    question = question_of(options, mapped=where is not None)
     machine = where and topology_on(where, options.ranks or where.most, gpus=options.gpus or 0)
     compiled = compiled_program(options, question, topology=machine)
     unknown = [name for name in outputs if name not in compiled.arrays]

@@ -139,5 +139,25 @@ SUMMED = "avial.summed"
 PIPELINE = "avial.pipeline"
 """On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""
 
+FOLLOWS = "avial.follows"
+"""On a function: for each result the number of the argument in whose place it comes, or -1."""
+
+KEPT = "avial.kept"
+"""On a function on meshes: the results that every device keeps, which holds a copy."""
+
+WEIGHTS = "avial.weights"
+"""On such a function: the numbers of those arguments that follow gradients; others that results
+come in place of are what an optimizer keeps.
+"""
+
+GRADIENT_OF = "avial.gradient_of"
+"""On a move that adds up a gradient: the name of the weight."""
+
+REPEATED = "avial.repeated"
+"""On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
+
+IN_PLACE = "avial.in_place"
+"""On a move that adds parts up: its sums lie where their parts lay."""
+
 DIVIDED = "avial.divided"
 """On a module of placed tensors that are tasks now: what moves and what devices hold, in lines."""

@@ -45,8 +45,10 @@ from avial_lab.runtime.launch.processes import crowding, refuse_copies, stopped_
 from avial_lab.runtime.launch.progress import ProgressReporter
 from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.native.loader import digest
+from avial_lab.runtime.rank.array_files import FilePart, Sees, file_parts, files_of, readable, told
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes
+from avial_lab.runtime.rank.holders import LostArray
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import (
@@ -325,7 +327,12 @@ class Cluster:
                 raise
 
     def _living(self) -> EngineSet:
-        """The engines; fresh ones where some were killed since the last run."""
+        """The engines; fresh ones where some were killed since the last run, or could not be
+        started after it: what was in the way, a host that was down, may be gone.
+        """
+        if self._spec is not None and self._engines.done() and self._engines.exception():
+            self._engines = Future()
+            self._start_into(self._engines, self._spec)
         engines = self._engines.result()
         if not engines.folder.exists():
             self.stop()
@@ -501,13 +508,6 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
     return Topology(len(facts), (*cpus, *gpus_driven(driven)))
 
 
-class LostArray(ClusterError):
-    """What an array held is gone, with the engines that had it."""
-
-    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
-        super().__init__(f"the array is gone: {why}", hint="make it again")
-
-
 class _Harmless(Exception):
     """An error before any rank has begun: the engines are as good as before."""
 
@@ -546,15 +546,20 @@ class _Watch:
     def run(self, caller: CallerArrays, options: Options) -> list[Outcome]:
         """The Outcomes of all ranks; the first failure is raised, whatever the others do."""
         manifest, ranks = self.binary.manifest, range(self.binary.manifest.ranks)
-        parcels = {rank: pack(caller.inputs_of(rank)) for rank in ranks}
         apart = self.engines.hub is not None  # on other hosts
+        parts = self._read_there(file_parts(caller)) if apart else {}
+        parcels = {
+            rank: pack(caller.inputs_of(rank, without=parts.get(rank, ()))) for rank in ranks
+        }
         if apart:
             large = {rank: parcels[rank][1:] for rank in ranks}
             carried.send(self.engines, self.number, large, self._answer, self._carrying("sent"))
             parcels = {rank: parcels[rank][:1] for rank in ranks}
         answers = {
             rank: self.engines.submit(
-                rank, Run(self.binary.key, rank, self.number, options, apart), *parcels[rank]
+                rank,
+                Run(self.binary.key, rank, self.number, options, apart, parts.get(rank, {})),
+                *parcels[rank],
             )
             for rank in ranks
         }
@@ -567,15 +572,31 @@ class _Watch:
             outcomes = {rank: (*outcomes[rank], *fetched[rank]) for rank in ranks}
         return [outcome_of(manifest, outcomes[rank]) for rank in ranks]
 
+    def _read_there(
+        self, parts: Mapping[int, Mapping[int, FilePart]]
+    ) -> dict[int, dict[int, FilePart]]:
+        """Those input pieces that ranks read from files on their hosts; tells which, and why
+        not.
+        """
+        asked = {
+            rank: self.engines.submit(rank, Sees(tuple(files_of(mine))))
+            for rank, mine in parts.items()
+        }
+        reasons = self._gather(asked)
+        nodes = [fact.node for fact in self.engines.facts]
+        self.reporter.inputs = told(parts, reasons, nodes)
+        return {rank: readable(mine, reasons[rank]) for rank, mine in parts.items()}
+
     def _carrying(self, how: str) -> carried.Look:
         """Tells how far arrays are; raises where they will not arrive."""
         began = time.monotonic()
 
-        def look(pending: set[int], arrived: int, total: int) -> None:
+        def look(pending: set[int], arrived: int, total: int, nbytes: int) -> None:
             self._look_for_trouble(sorted(pending))
             seconds = max(time.monotonic() - began, 1e-6)
+            fewer = f" as {format_bytes(nbytes)}" if nbytes < arrived else ""
             self.reporter.poll_carrying(
-                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}, "
+                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}{fewer}, "
                 f"{format_bytes(int(arrived / seconds))}/s"
             )
 

@@ -39,6 +39,7 @@ from avial_lab.runtime.launch.hosts import (
     Where,
     end_hub,
     ended_ranks,
+    lost_host,
     relayed,
     start_hub,
     this_machine,
@@ -83,6 +84,9 @@ _TELL_S = 0.5
 
 _HEARTBEAT_MS = 250
 """ipyparallel takes an engine in after two beats: with its own 3 s, starting takes 6 s longer."""
+
+_PROBE_S = 60.0
+"""An engine that has not said by then what it is hangs."""
 
 _LISTEN_S = 60.0
 """An engine that does not open a socket by then hangs."""
@@ -462,11 +466,21 @@ class _Starting:
                 self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
             if not all(map(is_alive, self._processes())):
                 raise self._failed("the engines stopped while they were starting")
+            if self.hub and (gone := ended_ranks(self.folder, self.spec.ranks)):
+                raise self._failed(self._end_of(gone[0]))
             if time.monotonic() > deadline:
                 raise self._failed(
                     f"{there} of {self.spec.ranks} engines started within {self.spec.timeout_s:g} s"
                 )
             time.sleep(_POLL_S)
+
+    def _end_of(self, rank: int) -> str:
+        """How a rank on another host ended, that was to start."""
+        lost = lost_host(self.folder, rank)
+        if lost is not None:
+            return f"host {lost[0]} (rank {rank}) is lost: {lost[1]}"
+        death = read_death(self.folder, rank)
+        return f"rank {rank} ended while it was starting" + (f", of {death}" if death else "")
 
     def _failed(self, reason: str) -> ClusterError:
         """`reason`, with the end of what controller and engines printed."""
@@ -549,7 +563,8 @@ def _probe(engines: EngineSet) -> None:
         raise ClusterError("the cluster has no engines", hint="start some: `ipcluster engines`")
     answers = [view.apply_async(Probe(str(engines.folder))) for view in views]
     try:
-        facts: list[Facts] = [answer.get(timeout=60) for answer in answers]
+        _wait_for_answers(engines, answers)
+        facts: list[Facts] = [answer.get(timeout=0) for answer in answers]
     except (RemoteError, EngineError, TimeoutError) as error:
         raise ClusterError(
             f"an engine does not answer: {error}",
@@ -575,6 +590,19 @@ def _probe(engines: EngineSet) -> None:
         same = (fact.node, fact.boot) == (here.host, here.boot) and engines.hub is None
         if same and entry is not None and entry.pid == fact.pid:
             engines.processes[fact.rank] = psutil.Process(fact.pid)
+
+
+def _wait_for_answers(engines: EngineSet, answers: Sequence[Any]) -> None:
+    """Until all are there, or time is over; ClusterError where an engine has ended meanwhile."""
+    until = time.monotonic() + _PROBE_S
+    for answer in answers:
+        while not answer.ready() and time.monotonic() < until:
+            answer.wait(_POLL_S)
+            gone = ended_ranks(engines.folder, len(answers)) if engines.hub else ()
+            if gone or not all(map(is_alive, engines.owned)):
+                raise ClusterError(
+                    "an engine ended while it was asked what it is", hint="start the cluster anew"
+                )
 
 
 def _refuse_others(facts: Sequence[Facts]) -> None:

@@ -238,6 +238,16 @@ Where = Hosts | Slurm
 """Where ranks are that are not here."""
 
 
+def node_names(where: Where, ranks: int) -> list[str]:
+    """Where each rank is. Names of Slurm's nodes are its choice, made when they are started.
+
+    >>> node_names(Hosts(("a", "b"), ppn=2), 3), node_names(Slurm(2), 2)
+    (['a', 'a', 'b'], ['node 0', 'node 1'])
+    """
+    names = where.names if isinstance(where, Hosts) else [f"node {k}" for k in range(where.nodes)]
+    return [names[rank // where.ppn] for rank in range(min(ranks, where.most))]
+
+
 def address_towards(names: Sequence[str]) -> str:
     """This machine's address on the way to the first of those hosts that is another machine."""
     unknown: list[str] = []

@@ -5,6 +5,7 @@ Binary, arrays -> the arrays written in place, Trace.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ from avial_lab.runtime.launch.hosts import (
     end_hub,
     host_lost,
     lost_host,
+    node_names,
     relayed,
     start_hub,
 )
@@ -46,8 +48,15 @@ from avial_lab.runtime.launch.processes import (
     stopped_among,
 )
 from avial_lab.runtime.launch.progress import ProgressReporter
-from avial_lab.runtime.rank.exchange import caller_arrays
-from avial_lab.runtime.rank.job import Options, read_outcome, write_inputs, write_job
+from avial_lab.runtime.rank.array_files import FilePart, file_parts, files_of, readable, told
+from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays
+from avial_lab.runtime.rank.job import (
+    Options,
+    read_outcome,
+    write_inputs,
+    write_job,
+    write_parts,
+)
 from avial_lab.runtime.rank.journal import read_death, read_journal, witnessed
 from avial_lab.runtime.rank.outcome import (
     GRACE_S,
@@ -99,8 +108,8 @@ def run(
     with _folder() as directory:
         try:
             write_job(directory, binary, options)
-            for rank in range(manifest.ranks):
-                write_inputs(directory, rank, caller.inputs_of(rank))
+            feed = _Feed(directory, caller, file_parts(caller) if where else {})
+            feed.begin()
         except OSError as error:
             raise _no_room(error) from None
         place = PLACE if where else str(directory)
@@ -109,7 +118,9 @@ def run(
         reporter.begin(directory, lambda rank: read_journal(directory, rank))
         try:
             with _started(program, manifest.ranks, directory, where) as ranks:
-                outcomes = _await(ranks, manifest, reporter, timeout=timeout, spans=spans or {})
+                outcomes = _await(
+                    ranks, feed, manifest, reporter, timeout=timeout, spans=spans or {}
+                )
         except KeyboardInterrupt as error:
             steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
             stopped = interrupted(manifest, reporter.elapsed_s, steps)
@@ -241,8 +252,49 @@ def _refuse_few(where: Where, ranks: int) -> None:
         )
 
 
+@dataclass
+class _Feed:
+    """Each rank's inputs, for the hub to bring: those in files only once it is known that the
+    rank cannot read them there. `parts` are those, by rank.
+
+        RANK.files    the files, as the client sees them (JSON)       written here
+        RANK.seen     why the rank cannot read them (JSON, by path)   by the hub
+        RANK.given    its inputs are there                            here
+    """
+
+    directory: Path
+    caller: CallerArrays
+    parts: Mapping[int, Mapping[int, FilePart]]
+    reasons: dict[int, dict[str, str]] = field(default_factory=dict[int, dict[str, str]])
+
+    def begin(self) -> None:
+        for rank in range(self.caller.manifest.ranks):
+            if rank in self.parts:
+                seen = {file.path: file.seen for file in files_of(self.parts[rank])}
+                (self.directory / f"{rank}.files").write_text(json.dumps(seen))
+            else:
+                write_inputs(self.directory, rank, self.caller.inputs_of(rank))
+
+    def poll(self) -> None:
+        for rank in self.parts.keys() - self.reasons.keys():
+            seen = self.directory / f"{rank}.seen"
+            if seen.exists():
+                self.reasons[rank] = json.loads(seen.read_text())
+                self._give(rank)
+
+    def _give(self, rank: int) -> None:
+        mine = readable(self.parts[rank], self.reasons[rank])
+        try:
+            write_parts(self.directory, rank, mine)
+            write_inputs(self.directory, rank, self.caller.inputs_of(rank, without=mine))
+        except OSError as error:
+            raise _no_room(error) from None
+        (self.directory / f"{rank}.given").touch()
+
+
 def _await(
     ranks: _Ranks,
+    feed: _Feed,
     manifest: Manifest,
     reporter: ProgressReporter,
     *,
@@ -260,6 +312,7 @@ def _await(
         except subprocess.TimeoutExpired:
             ended = False
         ranks.find()
+        feed.poll()
         outcomes = {
             rank: outcome
             for rank in range(manifest.ranks)
@@ -273,6 +326,9 @@ def _await(
                 raise ranks_failed(manifest, failures, spans)
             continue
         if ended and len(outcomes) == manifest.ranks:
+            if ranks.where is not None:
+                nodes = node_names(ranks.where, manifest.ranks)
+                reporter.inputs = told(feed.parts, feed.reasons, nodes)
             return list(outcomes.values())
         for rank in range(manifest.ranks):
             death = read_death(ranks.directory, rank)

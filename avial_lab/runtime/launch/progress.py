@@ -157,6 +157,8 @@ class ProgressReporter:
         self._memory_kills = memory_kills()
         self.printed = Printed()
         """What the ranks had printed when the run ended."""
+        self.inputs: Sequence[str] = ()
+        """What they read from files themselves, and what not."""
 
     def wait_for(self, what: str) -> None:
         """The run cannot begin yet."""

@@ -57,6 +57,11 @@ class RunHere:
     def __repr__(self) -> str:
         return brief(self, f"on {listed(list(self.arrays))}")
 
+    @property
+    def nbytes(self) -> int:
+        """Of memory that it keeps."""
+        return sum(array.nbytes for array in self.arrays.values())
+
     def __call__(self) -> HereResult:
         """With the addresses in `given`."""
         return self._program.library.avial_run_here(ctypes.byref(self._call))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,12 +28,13 @@ class CallerArrays:
     manifest: Manifest
     arrays: Mapping[str, np.ndarray]
 
-    def inputs_of(self, rank: int) -> list[np.ndarray]:
-        """The pieces `rank` reads, as flat bytes, in the manifest's order."""
+    def inputs_of(self, rank: int, *, without: Collection[int] = ()) -> list[np.ndarray]:
+        """The pieces `rank` reads, as flat bytes, in the manifest's order; but those numbers."""
         storages = storage_table(self.manifest)
         return [
             as_bytes(read_box(self.arrays, storages[piece.storage], piece.box))
-            for piece in pieces_of(self.manifest.inputs, rank)
+            for k, piece in enumerate(pieces_of(self.manifest.inputs, rank))
+            if k not in without
         ]
 
     def write_results(self, results: Iterable[tuple[Piece, np.ndarray]]) -> None:
@@ -87,10 +88,16 @@ def pieces_of(pieces: Sequence[Piece], rank: int) -> list[Piece]:
     return [piece for piece in pieces if piece.rank == rank]
 
 
-def piece_sizes(manifest: Manifest, pieces: Sequence[Piece]) -> list[int]:
-    """Bytes of each piece."""
+def piece_sizes(
+    manifest: Manifest, pieces: Sequence[Piece], *, without: Collection[int] = ()
+) -> list[int]:
+    """Bytes of each piece; but of those numbers."""
     storages = storage_table(manifest)
-    return [piece.box.size * storages[piece.storage].itemsize for piece in pieces]
+    return [
+        piece.box.size * storages[piece.storage].itemsize
+        for k, piece in enumerate(pieces)
+        if k not in without
+    ]
 
 
 def storage_table(manifest: Manifest) -> dict[str, Storage]:

@@ -4,6 +4,7 @@ Binary, pieces -> files; files -> Outcomes.
 
     job.pickle          the binary and the options
     RANK.in.K.npy       parcels of the rank's input pieces
+    RANK.parts          those input pieces that it reads from files itself (array_files.py)
     RANK.journal …      what the rank is doing (journal.py)
     RANK.out.K.npy      parcels of its result pieces
     RANK.outcome        the rest of its Outcome; there only once everything of that rank is there
@@ -12,7 +13,7 @@ Binary, pieces -> files; files -> Outcomes.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import Manifest
+from avial_lab.runtime.rank.array_files import FilePart
 from avial_lab.runtime.rank.exchange import piece_sizes
 from avial_lab.runtime.rank.outcome import Outcome
 from avial_lab.runtime.rank.parcels import pack, unpack
@@ -52,6 +54,15 @@ def read_job(directory: Path) -> tuple[Binary, Options]:
 
 def write_inputs(directory: Path, rank: int, pieces: Sequence[np.ndarray]) -> None:
     _write(directory, rank, "in", pack(pieces))
+
+
+def write_parts(directory: Path, rank: int, parts: Mapping[int, FilePart]) -> None:
+    (directory / f"{rank}.parts").write_bytes(pickle.dumps(dict(parts)))
+
+
+def read_parts(directory: Path, rank: int) -> dict[int, FilePart]:
+    path = directory / f"{rank}.parts"
+    return pickle.loads(path.read_bytes()) if path.exists() else {}
 
 
 def read_parcels(directory: Path, rank: int) -> list[np.ndarray]:

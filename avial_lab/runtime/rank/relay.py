@@ -41,6 +41,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 HUB = "AVIAL_RELAY"
 """In a rank's environment: `ADDRESS PORT TOKEN LEASE_S`."""
@@ -147,9 +148,47 @@ GONE = (OSError, EOFError, Forged)
 """What a connection ends with; a time limit is an OSError."""
 
 
-_GIVEN = r"job\.pickle|{rank}\.in\.\d+\.npy"
+_SAMPLES, _SAMPLE = 16, 1 << 12
+"""Places in a file at which it is looked at, and so many bytes of it."""
+
+_MOST_APART_S = 2.0
+"""Times of one file on two hosts, which round them."""
+
+_GIVEN = r"job\.pickle|{rank}\.parts|{rank}\.in\.\d+\.npy"
 _LEFT = r"{rank}\.(journal|fault|outcome|out\.\d+\.npy)"
 """Names of the files that a rank is given, and that it leaves: nothing else is written."""
+
+
+class Seen(NamedTuple):
+    """Of a file: enough to know it again where its name may be another file's."""
+
+    size: int
+    changed_s: float
+    sample: str
+
+    @classmethod
+    def of(cls, path: str) -> Seen:
+        with Path(path).open("rb") as file:  # before its facts: a network's file system looks anew
+            facts = os.fstat(file.fileno())
+            sample = hashlib.sha256()
+            for k in range(_SAMPLES):
+                file.seek(facts.st_size * k // _SAMPLES)
+                sample.update(file.read(_SAMPLE))
+        return cls(facts.st_size, facts.st_mtime, sample.hexdigest())
+
+
+def unlike(path: str, seen: Seen) -> str:
+    """Why a file here is not the one that the client saw: `cannot be read: …`; empty where it
+    is.
+    """
+    try:
+        here = Seen.of(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    same = here.size == seen.size and here.sample == seen.sample
+    if not same or abs(here.changed_s - seen.changed_s) > _MOST_APART_S:
+        return "is another file"
+    return ""
 
 
 def _send_file(line: Line, path: Path) -> None:
@@ -254,10 +293,26 @@ class Hub:
 
     def _give(self, line: Line, rank: int) -> None:
         """What the rank needs before it begins."""
-        for path in (self._folder / "job.pickle", *_numbered(self._folder, rank, "in")):
+        files = self._folder / f"{rank}.files"
+        if files.exists():
+            self._settle(line, rank, files.read_bytes())
+        given = (self._folder / "job.pickle", self._folder / f"{rank}.parts")
+        for path in (*given, *_numbered(self._folder, rank, "in")):
             if path.exists():
                 _send_file(line, path)
         line.send("go")
+
+    def _settle(self, line: Line, rank: int, files: bytes) -> None:
+        """The client gives what the rank does not find in files on its host."""
+        line.send("look", files)
+        words, reasons = line.receive()
+        if words["kind"] != "seen":
+            raise Forged(str(words["kind"]))
+        self._write(f"{rank}.seen", reasons)
+        given = self._folder / f"{rank}.given"
+        while not given.exists():
+            if self._ending.wait(_LOOK_S) or not self._folder.exists():
+                raise EOFError
 
     def _take(self, rank: int, words: dict[str, object], data: bytes) -> bool:
         """Whether that was the rank's last word."""
@@ -319,6 +374,10 @@ class Relay:
             words, data = self._line.receive()
             if words["kind"] == "go":
                 return
+            if words["kind"] == "look":
+                there = {path: Seen(*facts) for path, facts in json.loads(data).items()}
+                reasons = {path: unlike(path, seen) for path, seen in there.items()}
+                self._line.send("seen", json.dumps(reasons).encode())
             if words["kind"] == "file":
                 _keep(self._folder, words, data, allowed=_GIVEN.format(rank=self._rank))
 

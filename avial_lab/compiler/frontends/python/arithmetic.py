@@ -24,7 +24,7 @@ from avial_lab.compiler.frontends.python.kinds import (
     kind_of_number,
     promoted,
 )
-from avial_lab.compiler.frontends.python.linear import Linear, least, most, number
+from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
 from avial_lab.compiler.frontends.python.values import Number, Plain
 
 Refuse = Callable[[str, str], Exception]
@@ -322,6 +322,10 @@ class Arithmetic:
         if kind.weak:
             words = "integer modulo by zero" if isinstance(op, ast.Mod) else "division by zero"
             self.check_not_zero(y, words)
+        if isinstance(op, ast.FloorDiv) and kind == INT and isinstance(y.known, int):
+            part = self._part_of_size(x.linear, y.known)
+            if part is not None:
+                return affine(part)
         left, right = self._both(x, y, kind)
         if kind.is_float:
             quotient, rest = self._float_divmod(left, right, kind)
@@ -331,6 +335,24 @@ class Arithmetic:
         else:
             quotient, rest = self._int_divmod(left, right, kind)
         return Number(kind, ssa=quotient if isinstance(op, ast.FloorDiv) else rest)
+
+    def _part_of_size(self, size: Linear | None, by: int) -> Linear | None:
+        """As a symbol of affine loops, where it is the size of arguments that is divided."""
+        if size is None or by < 2 or not size.terms or not size.terms.keys() <= self.e.sizes:
+            return None
+        low = least(size, self.e.ranges)
+        if low is None or low < 1:
+            return None
+        sizes = [*size.terms]
+        short = {name: f"s{k}" for k, name in enumerate(sizes)}
+        inner = Linear({short[n]: f for n, f in size.terms.items()}, size.constant).text()
+        given = f"()[{', '.join(short.values())}]"
+        name = self.e.value(
+            f"affine.apply affine_map<{given} -> (({inner}) floordiv {by})>()[{', '.join(sizes)}]"
+        )
+        self.e.symbols |= {name}
+        self.e.ranges[name] = Range(number(low // by), size - number(1))
+        return term(name)
 
     def _by_positive(self, x: str, y: str, kind: Kind) -> tuple[str, str]:
         t, e = kind.mlir, self.e

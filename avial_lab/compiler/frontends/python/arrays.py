@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,14 @@ from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, c
 from avial_lab.compiler.frontends.python.emitter import Emitter
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind, promoted
-from avial_lab.compiler.frontends.python.linear import Linear, least, most, number
+from avial_lab.compiler.frontends.python.linear import (
+    Linear,
+    Range,
+    least,
+    most,
+    most_of,
+    number,
+)
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Axis,
@@ -50,25 +57,32 @@ class Arrays:
     overlapping: frozenset[str] = frozenset()
     shared: bool = False
     """Whether new cells are for several tasks."""
+    spare: dict[str, Array] = field(default_factory=dict[str, "Array"])
+    """Memory that the program is handed, as large as its arguments' sizes say."""
 
     # -- memory ------------------------------------------------------------------------------------
 
     def fresh(self, kind: Kind, shape: Shape) -> Array:
-        """Memory of the program's own, for as many elements as there may be."""
-        extents: list[int] = []
+        """Memory of the program's own, for as many elements as there may be. What hangs on the
+        arguments' sizes is for whoever calls to make.
+        """
+        extents: list[Linear] = []
         for extent in shape:
-            high = most(extent, self.e.ranges)
+            high = most_of(extent, self.e.ranges, self.e.sizes)
             if high is None:
                 raise self.refuse(
                     "how large this array is, is known only when it runs",
                     "make it before the loop, as large as it gets, and work on a part of it",
                     HangsOnTheIteration,
                 )
-            extents.append(max(high, 0))
+            extents.append(high if high.known is None else number(max(high.known, 0)))
         kind = Kind(kind.dtype)
         name = self.e.fresh("own")
-        self.e.entry.append(f"  {name} = memref.alloc() : {memref(extents, kind)}{self.e.place}")
         made = whole(name, kind, extents, own=True)
+        if self.e.sizes and any(extent.known is None for extent in extents):
+            self.spare[name] = made
+        else:
+            self.e.entry.append(f"  {name} = memref.alloc() : {made.type}{self.e.place}")
         return replace(made, shape=tuple(shape))
 
     def load(self, array: Array, index: Sequence[Linear]) -> Number:
@@ -88,7 +102,7 @@ class Arrays:
             return f"affine.{what} {array.memory}[{at}] : {array.type}"
         for index, extent in zip(place, array.extents, strict=True):
             if self.e.is_affine(index):  # others have been checked
-                self._inside(index, number(extent))
+                self._inside(index, extent)
         at = ", ".join(self.e.index(index) for index in place)
         return f"memref.{what} {array.memory}[{at}] : {array.type}"
 
@@ -99,11 +113,12 @@ class Arrays:
         for index, extent in zip(place, array.extents, strict=True):
             if not self.e.is_affine(index):
                 continue  # checked where it was computed
-            low, high = least(index, self.e.ranges), most(index, self.e.ranges)
-            if low is not None and low >= 0 and high is not None and high < extent:
+            low, over = least(index, self.e.ranges), most(index - extent, self.e.ranges)
+            if low is not None and low >= 0 and over is not None and over < 0:
                 continue
+            high = most_of(index, self.e.ranges, self.e.sizes)
             if reads and low is not None and low >= 0 and high is not None:
-                self._inside(index, number(extent))
+                self._inside(index, extent)
             self.e.keep_apart("what a subscript reaches is known only when it runs")
 
     # -- subscripts --------------------------------------------------------------------------------
@@ -225,7 +240,8 @@ class Arrays:
         low = least(count, self.e.ranges)
         if low is None or low < 0:
             # (Loops of it run no time where it is negative.)
-            count = self._at_least_zero(count) if not self.e.is_affine(count) else count
+            loops = self.e.is_affine(count) and not count.terms.keys() <= self.e.sizes
+            count = count if loops else self._at_least_zero(count)
         return first, count, step
 
     def _end(self, end: Number) -> Linear:
@@ -448,11 +464,9 @@ class Arrays:
     def plain_loop(self, low: Linear, high: Linear, step: Linear) -> Generator[Linear]:
         """scf.for, whose ends may be anything."""
         name = self.e.fresh("i")
-        if most(high - low, self.e.ranges) is None:
+        if most_of(high - low, self.e.ranges, self.e.sizes) is None:
             self.e.keep_apart("how long the loop runs depends on data")
         ends = [self.e.index(each) for each in (low, high, step)]
-        from avial_lab.compiler.frontends.python.linear import Range
-
         head = f"scf.for {name} = {ends[0]} to {ends[1]} step {ends[2]} {{"
         with self.e.block(head):
             self.e.ranges[name] = Range(low, high - number(1))

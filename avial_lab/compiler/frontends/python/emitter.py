@@ -14,7 +14,8 @@ from avial_lab.compiler.frontends.python.linear import Linear, Range, term
 @dataclass
 class Emitter:
     """`node` is what the next lines are of. `ranges` are those of the loop variables in sight, of
-    which `dims` are those of affine loops, and `symbols` the values that are affine symbols.
+    which `dims` are those of affine loops, and `symbols` the values that are affine symbols; of
+    these `sizes` are the sizes of arguments.
     """
 
     file: str
@@ -27,6 +28,7 @@ class Emitter:
     ranges: dict[str, Range] = field(default_factory=dict)
     dims: frozenset[str] = frozenset()
     symbols: frozenset[str] = frozenset()
+    sizes: frozenset[str] = frozenset()
     taken: frozenset[str] = frozenset()
     """Names that no loop's variable may have; in a text that is not `plain` none has its own."""
     plain: bool = True
@@ -58,7 +60,8 @@ class Emitter:
     def fresh(self, word: str = "") -> str:
         """The name of a new value."""
         self.count += 1
-        return f"%{word}{self.count}" if not word else f"%{word}_{self.count}"
+        name = f"%{word}{self.count}" if not word else f"%{word}_{self.count}"
+        return self.fresh(word) if name in self.taken else name
 
     def value(self, text: str, word: str = "") -> str:
         name = self.fresh(word)

@@ -40,6 +40,14 @@ class Linear:
         terms = {name: own * factor for name, own in self.terms.items()}
         return Linear(terms, self.constant * factor)
 
+    def at(self, values: Mapping[str, int]) -> int:
+        """Where its terms have these values.
+
+        >>> (term("%n") - number(1)).at({"%n": 8})
+        7
+        """
+        return self.constant + sum(values[name] * factor for name, factor in self.terms.items())
+
     def text(self, *, symbols: frozenset[str] = frozenset()) -> str:
         """As in an affine access: `%i * 2 + symbol(%n) - 1`."""
         parts: list[str] = []
@@ -91,13 +99,23 @@ def most(value: Linear, ranges: Ranges) -> int | None:
     return _extreme(value, ranges, largest=True)
 
 
+def most_of(value: Linear, ranges: Ranges, sizes: frozenset[str]) -> Linear | None:
+    """No greater than this, in terms of `sizes` alone."""
+    return _end(value, ranges, largest=True, kept=sizes)
+
+
 def _extreme(value: Linear, ranges: Ranges, *, largest: bool) -> int | None:
+    end = _end(value, ranges, largest=largest, kept=frozenset())
+    return None if end is None else end.known
+
+
+def _end(value: Linear, ranges: Ranges, *, largest: bool, kept: frozenset[str]) -> Linear | None:
     for name in reversed(list(ranges)):
         factor = value.terms.get(name, 0)
-        if not factor:
+        if not factor or name in kept:
             continue
         end = ranges[name].most if (factor > 0) == largest else ranges[name].least
         if end is None:
             return None
         value = value - term(name).scaled(factor) + end.scaled(factor)
-    return value.known
+    return value if value.terms.keys() <= kept else None

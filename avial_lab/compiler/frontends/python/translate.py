@@ -44,6 +44,7 @@ from avial_lab.compiler.frontends.python.values import (
     Method,
     Number,
     Operand,
+    Shape,
     Value,
     memref,
     whole,
@@ -53,6 +54,8 @@ from avial_lab.core.errors import AvialError, VerifyError
 MOST_CALLS = 40
 """Of functions within functions."""
 MOST_RESTARTS = 200
+MOST_FIXED = 8
+"""Up to there a size is part of the program: one of coordinates or colours, say."""
 MOST_UNROLLED = 64
 """Iterations of loops whose body has a meaning only where its variable is known."""
 
@@ -62,8 +65,10 @@ MOST_UNROLLED = 64
 
 @dataclass(frozen=True)
 class ArrayArgument:
+    """A size that is a word is open; those of one word are equal."""
+
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class ResultArray:
 
     name: str
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: Shape
 
 
 @dataclass(frozen=True)
@@ -96,18 +101,20 @@ class ResultView:
     """A part of an argument: one (offset, dim, step) for each dimension of it."""
 
     argument: str
-    shape: tuple[int, ...]
-    axes: tuple[tuple[int, int, int], ...]
+    shape: Shape
+    axes: tuple[tuple[Linear, int, int], ...]
 
 
 Result = ResultNumber | ResultArray | ResultView | Fixed | tuple["Result", ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Translated:
     """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
     that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
-    empty where nothing in it can end the process or take unforeseen time.
+    empty where nothing in it can end the process or take unforeseen time. sizes: the open ones by
+    what results' shapes call them: of which argument, along which dimension. spare: memory to work
+    in, as large as these say.
     """
 
     text: str
@@ -116,6 +123,8 @@ class Translated:
     file: str
     handed: frozenset[str] = frozenset()
     apart: str = ""
+    sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
+    spare: tuple[ResultArray, ...] = ()
 
 
 class Restart(Exception):
@@ -127,7 +136,7 @@ class ArrayKind:
     """Of a variable that is an array from its first binding on."""
 
     kind: Kind
-    extents: tuple[int, ...]
+    extents: Shape
 
 
 Kinds = dict[tuple[object, ...], Kind | ArrayKind]
@@ -143,6 +152,7 @@ class Cell:
 
 
 ARGUMENT = "result"
+_OWN = re.compile(r"%own_\d+")
 _MADE = re.compile(r"(result|global)\d*_*")
 """Names of arguments that the person does not know."""
 
@@ -210,12 +220,14 @@ class Translation:
         self.result_arrays: dict[str, str] = {}
         self.after: list[frozenset[str]] = []
         self.told: Result = Fixed(None)
+        self.sizes: dict[str, tuple[str, int]] = {}
 
     # -- the whole ---------------------------------------------------------------------------------
 
     def run(self) -> Translated:
         self.calls = Calls(self)
         self.e.node = self.source.tree
+        self.open = self._open_sizes()
         for parameter in self._parameters():
             self._argument(parameter.arg, parameter)
         if self.arrangement.has_tasks(self.source.tree):
@@ -234,6 +246,7 @@ class Translation:
             if name not in self.result_arrays
         ]
         lines = [self._as_results(line) for line in lines]
+        spare = self._spare(lines)
         given = ", ".join([*self.head, *self.results])
         self.e.node = self.source.tree
         place = self.e.place
@@ -248,7 +261,26 @@ class Translation:
             ]
         )
         handed = frozenset(n for n, a in self.arguments.items() if isinstance(a, NumberArgument))
-        return Translated(text, self.told, self.captured, self.source.place, handed, self.e.apart)
+        return Translated(
+            text,
+            self.told,
+            self.captured,
+            self.source.place,
+            handed,
+            self.e.apart,
+            self.sizes,
+            spare,
+        )
+
+    def _spare(self, lines: Sequence[str]) -> tuple[ResultArray, ...]:
+        """Arguments for the memory that is used, but for results, which have theirs."""
+        found: list[ResultArray] = []
+        used = {name for line in lines for name in _OWN.findall(line)}
+        for name, array in self.arrays.spare.items():
+            if name in used:
+                self.head.append(f"{name}: {array.type}{self.e.place}")
+                found.append(ResultArray(name[1:], array.kind.dtype, array.extents))
+        return tuple(found)
 
     def _with_tasks(self) -> None:
         key = id(self.source.tree.body)
@@ -284,14 +316,35 @@ class Translation:
             )
         return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
 
+    def _open_sizes(self) -> dict[str, Linear]:
+        """By the arguments' words for them: symbols of affine loops."""
+        found: dict[str, Linear] = {}
+        for name, given in self.arguments.items():
+            if not isinstance(given, ArrayArgument):
+                continue
+            for dim, word in enumerate(given.shape):
+                if isinstance(word, int) or word in found:
+                    continue
+                at = self.e.value(f"arith.constant {dim} : index")
+                extents = [n if isinstance(n, int) else term(n) for n in given.shape]
+                kind = memref(extents, Kind(given.dtype))
+                size = self.e.value(f"memref.dim %{name}, {at} : {kind}", "size")
+                self.sizes[size] = name, dim
+                self.e.ranges[size] = Range(number(MOST_FIXED + 1), None)
+                found[word] = term(size)
+        self.e.sizes = frozenset(self.sizes)
+        self.e.symbols |= self.e.sizes
+        return found
+
     def _argument(self, name: str, node: ast.AST) -> None:
         given = self.arguments[name]
         with self.e.at(node):
             match given:
                 case ArrayArgument(dtype, shape):
                     kind = Kind(dtype)
-                    self.head.append(f"%{name}: {memref(shape, kind)}{self.e.place}")
-                    self.frame.names[name] = whole(f"%{name}", kind, shape)
+                    extents = [n if isinstance(n, int) else self.open[n] for n in shape]
+                    self.head.append(f"%{name}: {memref(extents, kind)}{self.e.place}")
+                    self.frame.names[name] = whole(f"%{name}", kind, extents)
                 case NumberArgument(kind) if kind.is_int:
                     self.frame.names[name] = self._count(name, kind)
                 case NumberArgument(kind):
@@ -351,21 +404,23 @@ class Translation:
         return name
 
     def _result_array(self, value: Array) -> Result:
-        shape = tuple(extent.known for extent in value.shape)
-        if None in shape:
+        if not self._sized(value):
             raise self.refused("how large this result is, is known only when it runs", "")
-        sizes = tuple(extent or 0 for extent in shape)
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
             self.results.append(f"%{name}: {value.type}{self.e.place}")
             self.result_arrays[value.memory] = f"%{name}"
-            return ResultArray(name, value.kind.dtype, sizes)
+            return ResultArray(name, value.kind.dtype, value.shape)
         if value.own:
             return self._result_array(self.arrays.materialised(value))
-        axes = tuple((axis.offset.known, axis.dim, axis.step) for axis in value.axes)
-        if any(offset is None for offset, _, _ in axes):
+        axes = tuple((axis.offset, axis.dim, axis.step) for axis in value.axes)
+        if any(not offset.terms.keys() <= self.e.sizes for offset, _, _ in axes):
             return self._result_array(self.arrays.materialised(value))
-        return ResultView(value.memory[1:], sizes, tuple((o or 0, d, s) for o, d, s in axes))
+        return ResultView(value.memory[1:], value.shape, axes)
+
+    def _sized(self, value: Array) -> bool:
+        """Whether the sizes of arguments say how large it is."""
+        return all(extent.terms.keys() <= self.e.sizes for extent in value.shape)
 
     # -- errors ------------------------------------------------------------------------------------
 
@@ -571,11 +626,9 @@ class Translation:
         if cell.memory is not None and cell.memory.shape:
             self._into_array(cell, name, value)
             return
-        if isinstance(value, Array) and value.own and cell.memory is None:
-            sizes = tuple(extent.known for extent in value.shape)
-            if None not in sizes:
-                self.kinds[cell.key] = ArrayKind(Kind(value.kind.dtype), value.extents)
-                raise Restart
+        if isinstance(value, Array) and value.own and cell.memory is None and self._sized(value):
+            self.kinds[cell.key] = ArrayKind(Kind(value.kind.dtype), value.extents)
+            raise Restart
         if not isinstance(value, Number):
             raise self.refused(
                 f"'{name}' becomes {_word(value)} in a loop or a branch, and is used after it",
@@ -601,7 +654,7 @@ class Translation:
             )
         if (
             not isinstance(value, Array)
-            or [e.known for e in value.shape] != [e.known for e in cell.memory.shape]
+            or value.shape != cell.memory.shape
             or value.kind.dtype != cell.memory.kind.dtype
         ):
             raise self.refused(
@@ -807,8 +860,7 @@ class Translation:
             return Cell(key, array, array.kind)
         kind = self.kinds.get(key)
         if isinstance(kind, ArrayKind):
-            shape = tuple(number(extent) for extent in kind.extents)
-            return Cell(key, self.arrays.fresh(kind.kind, shape), kind.kind)
+            return Cell(key, self.arrays.fresh(kind.kind, kind.extents), kind.kind)
         if isinstance(before, Number):
             kind = before.kind if kind is None else joined(before.kind, kind)
             return Cell(key, self.arrays.cell(kind, before), kind)

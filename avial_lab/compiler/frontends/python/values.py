@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from avial_lab.compiler.frontends.python.kinds import Kind
-from avial_lab.compiler.frontends.python.linear import Linear
+from avial_lab.compiler.frontends.python.linear import Linear, number
 
 Plain = bool | int | float | complex
 
@@ -51,7 +51,7 @@ class Array:
 
     memory: str
     kind: Kind
-    extents: tuple[int, ...]
+    extents: Shape
     shape: Shape
     axes: tuple[Axis, ...]
     own: bool = False
@@ -65,7 +65,7 @@ class Array:
     def is_whole(self) -> bool:
         """All of its memory, as it lies."""
         plain = tuple(Axis(Linear(), d, 1) for d in range(len(self.extents)))
-        return self.axes == plain and self.shape == tuple(Linear({}, e) for e in self.extents)
+        return self.axes == plain and self.shape == self.extents
 
     def place(self, index: Sequence[Linear]) -> list[Linear]:
         """Where the view's element is in memory."""
@@ -118,17 +118,18 @@ Operand = Number | Array | Lazy
 Value = Number | Array | Lazy | Fixed | Method | tuple[Any, ...]
 
 
-def memref(extents: Sequence[int], kind: Kind) -> str:
+def memref(extents: Sequence[int | Linear], kind: Kind) -> str:
     """
     >>> from avial_lab.compiler.frontends.python.kinds import FLOAT
-    >>> memref((2, 3), FLOAT), memref((), FLOAT)
-    ('memref<2x3xf64>', 'memref<f64>')
+    >>> memref((2, 3), FLOAT), memref((), FLOAT), memref((Linear({"%n": 1}), 3), FLOAT)
+    ('memref<2x3xf64>', 'memref<f64>', 'memref<?x3xf64>')
     """
-    return f"memref<{''.join(f'{extent}x' for extent in extents)}{kind.mlir}>"
+    known = [each if isinstance(each, int) else each.known for each in extents]
+    return f"memref<{''.join('?x' if n is None else f'{n}x' for n in known)}{kind.mlir}>"
 
 
-def whole(memory: str, kind: Kind, extents: Sequence[int], *, own: bool = False) -> Array:
+def whole(memory: str, kind: Kind, extents: Sequence[int | Linear], *, own: bool = False) -> Array:
     """An array that is all of its memory."""
     axes = tuple(Axis(Linear(), d, 1) for d in range(len(extents)))
-    shape = tuple(Linear({}, extent) for extent in extents)
-    return Array(memory, kind, tuple(extents), shape, axes, own)
+    shape = tuple(number(each) if isinstance(each, int) else each for each in extents)
+    return Array(memory, kind, shape, shape, axes, own)

@@ -6,7 +6,7 @@ rank, and their order is that in which ranks run them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -17,7 +17,17 @@ from avial_lab.compiler.analysis.placements.check import check_placements
 from avial_lab.compiler.analysis.placements.report import told_of
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.codegen.describe_split import text_attributes
-from avial_lab.compiler.ir.attributes import DIVIDED, ON_RANK, PIPELINE, SUMMED
+from avial_lab.compiler.ir.attributes import (
+    DIVIDED,
+    FOLLOWS,
+    GRADIENT_OF,
+    IN_PLACE,
+    KEPT,
+    ON_RANK,
+    PIPELINE,
+    SUMMED,
+    WEIGHTS,
+)
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
 from avial_lab.compiler.ir.locations import name_of, span_of
@@ -87,13 +97,22 @@ class _Lowering:
         self.cut = cut(self.function, self.meshes)
         self.bodies = Bodies(self.module)
         self._make_memories()
+        self.roles = self._roles()
         self._make_jobs()
-        jobs = living(self.jobs, {(held, 0) for held in self.results})
+        jobs = living(self.jobs, self._wanted())
         if any(mesh.turns for mesh in self.meshes.values()):
             link(jobs)
             jobs = in_pipeline_order(jobs, self._stages(), self._schedule())
         self._emit(jobs)
         return tuple(self._held_by_devices(jobs))
+
+    def _wanted(self) -> set[object]:
+        """What somebody reads after the last task: the caller results, devices what they keep."""
+        wanted: set[object] = {(memory, 0) for memory in self.results}
+        if KEPT in self.function.attributes:
+            kept = [self.returned[k] for k in ir.DenseI64ArrayAttr(self.function.attributes[KEPT])]
+            wanted |= {(memory, slot) for memory in kept for slot in range(memory.slots)}
+        return wanted
 
     def _held_by_devices(self, jobs: Sequence[Job]) -> Iterator[str]:
         """The memory that the jobs of each device touch, but for what they allocate themselves."""
@@ -108,6 +127,27 @@ class _Lowering:
                 for (memory, _), boxes in memories.items()
             )
             yield f"device {device} works on {format_bytes(nbytes)} of arrays"
+            own = {part.memory for job in jobs if job.device == device for part in job.writes}
+            yield from self._state_held(device, memories, own)
+
+    def _state_held(
+        self,
+        device: int,
+        memories: Mapping[tuple[Memory, int], Sequence[Box]],
+        own: set[object],
+    ) -> Iterator[str]:
+        """Of these, what a training step holds of weights, gradients and for its optimizer."""
+        if not self.roles:
+            return
+        nbytes: dict[str, int] = {"weights": 0, "gradients": 0, "state": 0}
+        for (memory, slot), boxes in memories.items():
+            kind = self.roles.get(memory)
+            # What is on its way round a ring lies in slots of others.
+            if kind is not None and (memory.slots == 1 or (memory, slot) in own):
+                size = sum(box.size for box in union(boxes))
+                nbytes[kind] += size * itemsize_of(memory.element)
+        told = ", ".join(f"{format_bytes(n)} of {kind}" for kind, n in nbytes.items())
+        yield f"device {device} holds {told} of the optimizer"
 
     def _check_static(self) -> None:
         number = next((v for v in self.end.operands if not is_tensor(v.type)), None)
@@ -157,7 +197,14 @@ class _Lowering:
             if op.name in MOVES and self._sums(op):
                 source, axes = self.cut.placements[op.operands[0]], self._sums(op)
                 made = _divided(source, op, axes)
-                self.held[op.results[0]] = self._new(op.results[0], made, shared=axes)
+                self.held[op.results[0]] = (
+                    Held(self.held[op.operands[0]].memory, made)
+                    if IN_PLACE in op.attributes and self._only_added(op.operands[0])
+                    else self._new(op.results[0], made, shared=axes)
+                )
+                if GRADIENT_OF in op.attributes:
+                    name = f"{ir.StringAttr(op.attributes[GRADIENT_OF]).value}_gradient"
+                    self.held[op.results[0]].memory.name = name
         self.results: list[Memory] = []
         self.returned: list[Memory] = []
         self.copied_out: list[tuple[ir.Value, Memory]] = []
@@ -238,6 +285,20 @@ class _Lowering:
         return next(
             (at for at, there in source.points() if there == device), (0,) * len(source.axes)
         )
+
+    def _roles(self) -> dict[Memory, str]:
+        """Memory of the weights, gradients and optimizer state that ZeRO divides."""
+        attributes = self.function.attributes
+        if KEPT not in attributes:
+            return {}
+        followed = {k for k in ir.DenseI64ArrayAttr(attributes[FOLLOWS]) if k >= 0}
+        weights = set(ir.DenseI64ArrayAttr(attributes[WEIGHTS]))
+        roles: dict[Memory, str] = {
+            self.held[self.block.arguments[k]].memory: "weights" if k in weights else "state"
+            for k in followed
+        }
+        sums = [v.operation for v in self.block.operations if GRADIENT_OF in v.operation.attributes]
+        return roles | {self.held[op.results[0]].memory: "gradients" for op in sums}
 
     # -- jobs --------------------------------------------------------------------------------------
 
@@ -424,7 +485,7 @@ class _Lowering:
         axes = self._sums(move)
         result = self.held[move.results[0]]
         current, held = self.cut.placements[value], self.held[self._base(value)]
-        once = len(list(value.uses)) == 1 and self._base(value) == value
+        once = self._only_added(value)
         alone: list[int] = []
         for k, axis in enumerate(axes):
             made = _divided(current, move, [axis])
@@ -435,6 +496,10 @@ class _Lowering:
             spare = held if once or k else self._new(value, current, shared=axes[:k])
             self._ring(move, axis, alone, current, made, held, into, spare)
             current, held = made, into
+
+    def _only_added(self, value: ir.Value) -> bool:
+        """Whether its parts are needed for their sum alone, and no more when it is there."""
+        return len(list(value.uses)) == 1 and self._base(value) == value
 
     def _ring(
         self,
@@ -646,8 +711,9 @@ class _Lowering:
             ir.Operation.create("omp.terminator")
         kind = ir.FunctionType.get(kinds, [value.type for value in returned])
         new.attributes["function_type"] = ir.TypeAttr.get(kind)
-        if PIPELINE in new.attributes:
-            del new.attributes[PIPELINE]
+        for name in (PIPELINE, FOLLOWS, KEPT, WEIGHTS):
+            if name in new.attributes:
+                del new.attributes[name]
         self.function.erase()
         for view in list(self.module.regions[0].blocks[0].operations):
             if view.operation.name == MESH:
@@ -663,12 +729,12 @@ class _Lowering:
         for memory in self.results:
             if memory.first is None:
                 kind = ir.MemRefType.get(list(memory.shape), memory.element)
-                memory.first = memref.AllocOp(kind, [], []).result
+                memory.first = _allocated(kind, memory.name)
         for memory, used in slots.items():
             if memory.memory is not None or (memory.first is not None and used == {0}):
                 continue
             shape = [memory.slots, *memory.shape] if memory.slots > 1 else list(memory.shape)
-            memory.memory = memref.AllocOp(ir.MemRefType.get(shape, memory.element), [], []).result
+            memory.memory = _allocated(ir.MemRefType.get(shape, memory.element), memory.name)
         return [memory.first for memory in self.returned if memory.first is not None]
 
     def _inline(self, body: ir.Operation, parts: Sequence[Part]) -> None:
@@ -697,6 +763,12 @@ def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Plac
         along = divided_sums(move.results[0].type.shape, source, axis)
         source = source.with_axis(axis, along)
     return source
+
+
+def _allocated(kind: ir.MemRefType, name: str) -> ir.Value:
+    """Memory, with a name where it has one."""
+    here = ir.Location.current
+    return memref.AllocOp(kind, [], [], loc=ir.Location.name(name, here) if name else here).result
 
 
 def _takes_any(argument: ir.Value) -> bool:

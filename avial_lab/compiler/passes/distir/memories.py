@@ -27,6 +27,7 @@ class Memory:
     slots: int = 1
     memory: ir.Value | None = None
     first: ir.Value | None = None
+    name: str = ""
 
     def slot(self, mesh: Mesh, point: Sequence[int]) -> int:
         number = 0

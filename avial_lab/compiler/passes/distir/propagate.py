@@ -130,12 +130,14 @@ def _add_axis(
         along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
         entries = (*placement.along[:axis], along, *placement.along[axis:])
         place(value, Placement(mesh, entries))
-    _Propagation(wider, axes).run(function)
+    Propagation(wider, axes).run(function)
     settle_signature(function)
 
 
 @dataclass
-class _Propagation:
+class Propagation:
+    """`axes`: by the name of a mesh, the axis along which values are placed."""
+
     meshes: Mapping[str, Mesh]
     axes: Mapping[str, int]
     moved: dict[tuple[ir.Value, Along], ir.Value] = field(default_factory=dict)
@@ -153,7 +155,7 @@ class _Propagation:
             elif any(is_tensor(value.type) for value in op.operands):
                 for value in tensors_captured(op):
                     replace_captured(op, value, self._brought(value, COPY))
-                self._place(op)
+                self.place(op)
         _erase_unused(block)
 
     def _placement(self, value: ir.Value) -> Placement:
@@ -185,7 +187,7 @@ class _Propagation:
         source, result = self._placement(move.operands[0]), self._placement(move.results[0])
         return source.mesh.name == result.mesh.name
 
-    def _place(self, op: ir.Operation) -> None:
+    def place(self, op: ir.Operation) -> None:
         loops = loops_of(op)
         if is_free(op, loops):
             for value in op.results:

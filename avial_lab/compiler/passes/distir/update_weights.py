@@ -16,6 +16,7 @@ from avial_lab.compiler.frontends.mlir.tensors import run_pipeline
 from avial_lab.compiler.frontends.onnx.scalars import Body, Scalar
 from avial_lab.compiler.frontends.onnx.values import F32, Dtype, Operand, wide
 from avial_lab.compiler.frontends.onnx.writer import Writer
+from avial_lab.compiler.ir.attributes import FOLLOWS, WEIGHTS
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.placements import settle_signature
 from avial_lab.compiler.ir.program import functions_of, program_function, symbol_of
@@ -94,6 +95,11 @@ def _update(
         states += rest[: len(kept)]
         counted = rest[len(kept) :]
     others = list(end.operands)[:first]
+    numbers = [known[name].arg_number for name in names]
+    numbers += [known[f"{name}_{e}"].arg_number for name in names for e in optimizer.kept]
+    numbers += [value.arg_number for value in steps]
+    function.attributes[WEIGHTS] = ir.DenseI64ArrayAttr.get(numbers[: len(names)])
+    function.attributes[FOLLOWS] = ir.DenseI64ArrayAttr.get([-1] * len(others) + numbers)
     with ir.InsertionPoint(end):
         ir.Operation.create("func.return", [], [*others, *new_weights, *states, *counted])
     end.erase()

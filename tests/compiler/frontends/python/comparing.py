@@ -16,29 +16,41 @@ from typing import Any
 import numpy as np
 import pytest
 
+from avial_lab.compiler.frontends.python.liveness import counts_of
+from avial_lab.compiler.frontends.python.source import source_of
 from avial_lab.compiler.frontends.python.translate import Translated, translate
+from avial_lab.core.errors import AvialError
 from avial_lab.program.function_calls import (
     argument_of,
     arrays_of,
     handed_back,
     new_results,
+    open_shapes,
     overlapping,
+    sizes_of,
+    spare_arrays,
 )
 from tests.witness import Undefined, interpret
 
 
-def translated(function: Callable[..., Any], *args: object) -> Translated:
+def translated(function: Callable[..., Any], *args: object, open_sizes: bool = False) -> Translated:
     given = _given(function, args)
-    arguments = {name: argument_of(name, value) for name, value in given.items()}
+    shapes = open_shapes(given) if open_sizes else None
+    handed = counts_of(source_of(function)) if open_sizes else frozenset[str]()
+    arguments = {
+        name: argument_of(name, value, handed=name in handed and type(value) is int, shapes=shapes)
+        for name, value in given.items()
+    }
     return translate(function, arguments, overlapping=overlapping(given))
 
 
-def interpreted(function: Callable[..., Any], *args: object) -> object:
+def interpreted(function: Callable[..., Any], *args: object, open_sizes: bool = False) -> object:
     """What the translation gives; arrays among `args` are written in place."""
-    made = translated(function, *args)
+    made = translated(function, *args, open_sizes=open_sizes)
     given = _given(function, args)
-    own = new_results(made.result)
-    arrays = arrays_of(given, made) | own
+    sizes = sizes_of(made, given)
+    own = new_results(made.result, sizes)
+    arrays = arrays_of(given, made) | own | spare_arrays(made, sizes)
     try:
         after = interpret(made.text, arrays)
     except Undefined as error:
@@ -50,7 +62,7 @@ def interpreted(function: Callable[..., Any], *args: object) -> object:
         raise getattr(builtins, raised[1]) from None
     for name, array in arrays.items():
         array[...] = after[name]
-    return handed_back(made.result, given, own)
+    return handed_back(made.result, given, own, sizes)
 
 
 def _given(function: Callable[..., Any], args: tuple[object, ...]) -> dict[str, object]:
@@ -63,18 +75,29 @@ def compare(function: Callable[..., Any], *args: object, kinds: bool = True) -> 
     """The same results, the same arrays afterwards, bit for bit; the same exception. Without
     `kinds` a number may be of another kind: one that two branches bind has one kind for both.
     """
-    mine, theirs = deepcopy(args), deepcopy(args)
+    theirs = deepcopy(args)
+    raised: type[Exception] | None = None
+    wanted: object = None
     with np.errstate(all="ignore"):
         try:
             wanted = function(*theirs)
         except Exception as error:
-            with pytest.raises(type(error)):
-                interpreted(function, *mine)
-            return
-        found = interpreted(function, *mine)
-    same(found, wanted, kinds=kinds)
-    for mine_after, theirs_after in zip(mine, theirs, strict=True):
-        same(mine_after, theirs_after)
+            raised = type(error)
+    for open_sizes in (False, True):
+        mine = deepcopy(args)
+        if raised is not None:
+            with pytest.raises(raised if not open_sizes else (raised, AvialError)):
+                interpreted(function, *mine, open_sizes=open_sizes)
+            continue
+        try:
+            found = interpreted(function, *mine, open_sizes=open_sizes)
+        except AvialError:
+            if not open_sizes:
+                raise
+            continue  # what needs its sizes is told, and compiled for each
+        same(found, wanted, kinds=kinds)
+        for mine_after, theirs_after in zip(mine, theirs, strict=True):
+            same(mine_after, theirs_after)
 
 
 def same(found: object, wanted: object, *, kinds: bool = True) -> None:
