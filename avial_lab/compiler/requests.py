@@ -6,7 +6,7 @@ cross over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,7 @@ from avial_lab.machine.demand import Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.schedule import Schedule
-from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.planning.task_graph import Access, TaskGraph
 from avial_lab.planning.turns import Turns
 
 Scalar = bool | int | float
@@ -121,7 +121,7 @@ class Built:
     of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
     whether a program that was asked for `dynamic` is, in a sentence. `fault`: what failed in the
     compiler, and what was done without for that. `divided`: of tensors on several devices, what
-    moves and what devices hold.
+    moves and what devices hold. `between`: what is written outside of all tasks.
     """
 
     schedule: Schedule
@@ -136,6 +136,14 @@ class Built:
     sizes: str = ""
     fault: str = ""
     divided: tuple[str, ...] = ()
+    between: tuple[Access, ...] = ()
+
+    @property
+    def written(self) -> Iterator[Access]:
+        """All that the program may write."""
+        for task in self.schedule.graph.tasks:
+            yield from task.writes
+        yield from self.between
 
     @property
     def dynamic(self) -> bool:
@@ -320,22 +328,27 @@ class RunReference:
 
 @dataclass(frozen=True)
 class Violation:
-    """An access outside its buffer that the reference run met first."""
+    """An access outside its buffer that the reference run met first, or an assertion that does not
+    hold (`message` is its text).
+    """
 
     message: str
     span: CellSpan | None
+    asserted: bool = False
 
 
 @dataclass(frozen=True)
 class Referenced:
-    """Every storage after the run."""
+    """Every storage after the run; `ended` says what ended it too early: `killed by SIGFPE`."""
 
     data: Mapping[str, np.ndarray]
     violations: tuple[Violation, ...]
     seconds: float
+    ended: str = ""
 
     def __repr__(self) -> str:
-        left = f", {count(len(self.violations), 'access')} out of bounds" * bool(self.violations)
+        outside = [found for found in self.violations if not found.asserted]
+        left = f", {count(len(outside), 'access')} out of bounds" * bool(outside)
         took = format_seconds(self.seconds)
         return brief(self, f"run of {took}: values of {listed(list(self.data)) or 'nothing'}{left}")
 

@@ -7,26 +7,28 @@ applied.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import shortened
 
-KINDS = ("data", "zero", "horizontal", "pipeline")
+KINDS = ("data", "zero", "horizontal", "pipeline", "recompute")
 _USAGE = (
     "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
-    "(8 micro-batches; 1f1b or gpipe)"
+    "(8 micro-batches; 1f1b or gpipe), recompute (w1, or 2MB at most that are kept)"
 )
 _MOST = 1 << 20
+_UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+_SIZE = r"(\d{1,9}(?:\.\d{1,6})?)(B|kB|MB|GB)"
 
 
 @dataclass(frozen=True)
 class Strategy:
     """One transform: over `degree` times as many devices (the level of ZeRO, which takes none).
     `microbatches` and `schedule` are a pipeline's, `dimensions` (NAME:DIMENSION) are what data or
-    horizontal parallelism divides.
+    horizontal parallelism divides, or what recompute says: weights, or the most memory.
     """
 
     kind: str
@@ -42,6 +44,9 @@ class Strategy:
         >>> str(Strategy.parse("pipeline 2 x 8 gpipe"))
         'pipeline 2 x 8 gpipe'
         """
+        first, *words = text.split() or [""]
+        if first == "recompute":
+            return Strategy._recompute(words)
         match = re.fullmatch(
             r"\s*(\w+)\s+(\d{1,9})(?:\s*[x×]\s*(\d{1,9}))?((?:\s+[^\s,]+)*)\s*", text
         )
@@ -77,7 +82,27 @@ class Strategy:
             )
         return Strategy(kind, degree, dimensions=words)
 
+    @staticmethod
+    def _recompute(words: Sequence[str]) -> Strategy:
+        """All, what is computed with some weights, or so that little is kept: 2MB."""
+        sizes = [word for word in words if re.fullmatch(_SIZE, word)]
+        names = [word for word in words if re.fullmatch(r"%?[A-Za-z_$][\w$.-]*", word)]
+        if len(sizes) + len(names) < len(words) or (sizes and len(words) > 1):
+            raise ScheduleError(
+                f"'recompute {shortened(' '.join(words), 60)}' says nothing to recompute",
+                hint="write recompute, recompute w0 w1 or recompute 2MB",
+            )
+        return Strategy("recompute", 1, dimensions=tuple(words))
+
+    @property
+    def most_bytes(self) -> int:
+        """Of what recompute keeps; 0 where it is not told so."""
+        match = re.fullmatch(_SIZE, self.dimensions[0]) if self.dimensions else None
+        return int(float(match[1]) * _UNITS[match[2]]) if match is not None else 0
+
     def __str__(self) -> str:
+        if self.kind == "recompute":
+            return " ".join((self.kind, *self.dimensions))
         if self.kind == "pipeline":
             return f"pipeline {self.degree} x {self.microbatches} {self.schedule}"
         return " ".join((self.kind, str(self.degree), *self.dimensions))

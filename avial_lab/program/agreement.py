@@ -6,7 +6,7 @@ at the first element that differs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from avial_lab.core.buffers import Storage, read_box
 from avial_lab.core.element_types import element_of_dtype, is_numpys
 from avial_lab.core.errors import CheckError
 from avial_lab.core.regions import Box, union
-from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.planning.task_graph import Access
 
 
 def agreement(
@@ -108,12 +108,11 @@ def allowances(
     return found
 
 
-def written_elements(graph: TaskGraph) -> dict[str, int]:
-    """How many elements of each storage some task may write; bytes of one that arrays share."""
+def written_elements(writes: Iterable[Access]) -> dict[str, int]:
+    """How many elements of each storage those may write; bytes of one that arrays share."""
     regions: dict[str, list[Box]] = {}
-    for task in graph.tasks:
-        for access in task.writes:
-            regions.setdefault(access.storage, []).extend(access.region)
+    for access in writes:
+        regions.setdefault(access.storage, []).extend(access.region)
     return {name: sum(box.size for box in union(boxes)) for name, boxes in regions.items()}
 
 

@@ -209,7 +209,7 @@ def call_here(
         return None
     key = program.binary.key
     if key not in runs:
-        written = {access.storage for task in program.graph.tasks for access in task.writes}
+        written = {access.storage for access in program.built.written}
         runs[key] = run_here(program.binary, written)
     run = runs[key]
     if run is None:

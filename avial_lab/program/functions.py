@@ -427,7 +427,7 @@ class FunctionProgram:
             raise
 
     def _as_python(self, error: AvialError, printed: str) -> AvialError:
-        raised = self._raised(printed)
+        raised = self._raised(printed) or self._raised(error.message)
         if raised is not None:
             return raised
         span = self._told(error.span)

@@ -56,6 +56,7 @@ from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
+from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.host import busy
 from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
 from avial_lab.machine.topologies import topology_called
@@ -333,7 +334,8 @@ class Program:
         most = machine.ranks if machine is not None else os.cpu_count() or 1
         found: dict[int, tuple[Trace, int]] = {}
         for n in sorted(set(ranks)) or powers(most):
-            on = Topology.local(n) if machine is None else machine.first(n)
+            gpus = n if self.question.options.on == GPU_FAMILY else 0
+            on = Topology.local(n, gpus=gpus) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
             trace = simulated_turns(walked.turns, replace(walked.costs, profile={}), on)
             found[n] = trace, walked.turns.sent[0]
@@ -594,7 +596,7 @@ class Program:
             expected.data,
             built.reordered,
             nudged=lambda: self._nudged(before, timeout).data,
-            written=written_elements(self.graph),
+            written=written_elements(built.written),
         )
 
     def _nudged(self, before: Mapping[str, np.ndarray], timeout: float | None) -> Referenced:
@@ -609,7 +611,7 @@ class Program:
     def _run_in_order(self, place: OneProcess, *, check: bool, timeout: float | None) -> Trace:
         caller = caller_arrays(self.binary.manifest, self.arrays)
         after = self.reference(timeout=timeout).data
-        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        written = {access.storage for access in self.built.written}
         own = {buffer.storage for buffer in self.graph.buffers if buffer.temporary}
         caller.write_results(
             (Piece(0, storage.name, Box.whole(storage.shape)), as_bytes(after[storage.name]))
@@ -636,7 +638,7 @@ class Program:
         before = self._memory()
         expected = self._referenced(before, timeout=timeout)
         after = {name: array.copy() for name, array in self.arrays.items()}
-        written = {access.storage for task in self.graph.tasks for access in task.writes}
+        written = {access.storage for access in self.built.written}
         caller_arrays(self.binary.manifest, after).write_results(
             (
                 Piece(0, storage.name, Box.whole(storage.shape)),
@@ -687,30 +689,34 @@ class Program:
             try:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
-                journal.seek(0)
-                step: int = _WORD.unpack(journal.read())[0]
+                step = _step_in(journal)
                 if step < 0:
                     raise
-                raise self._reference_ended(step, crash) from None
+                raise self._reference_ended(step, crash.message, crash.hint) from None
+            step = _step_in(journal)
+        if result.ended:
+            hint = DEATH_HINTS.get(result.ended.rpartition(" ")[2])
+            raise self._reference_ended(step, result.ended, hint)
         if result.violations:
             first = result.violations[0]
+            if first.asserted:
+                raise self._reference_ended(step, _ASSERTED + first.message, None, first.span)
             raise CheckError(
                 first.message, span=first.span, hint="found by the sequential reference run"
             )
         return result
 
-    def _reference_ended(self, step: int, crash: CompilerCrash) -> RunError:
+    def _reference_ended(
+        self, step: int, what: str, hint: str | None, span: CellSpan | None = None
+    ) -> RunError:
         """The error for a reference run that did not come back from its task number `step`."""
-        if "SIGFPE" in crash.message:
-            hint = f"{DEATH_HINTS['SIGFPE']}; {crash.hint}"
-            crash = CompilerCrash(crash.message, hint=hint)
         if not holds_schedule(self.text):  # it runs a plain function as one, whatever its tasks
-            return RunError(f"the sequential reference run ended: {crash.message}", hint=crash.hint)
+            return RunError(f"the sequential reference run ended: {what}", span=span, hint=hint)
         task = self.graph.tasks[step]
         return RunError(
-            f"the sequential reference run ended in task '{task.name}': {crash.message}",
-            span=task.span,
-            hint=crash.hint,
+            f"the sequential reference run ended in task '{task.name}': {what}",
+            span=span or task.span,
+            hint=hint,
         )
 
     @property
@@ -778,6 +784,16 @@ class Program:
     @cached_property
     def _spans(self) -> dict[str, CellSpan]:
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
+
+
+_ASSERTED = "an assertion does not hold: "
+
+
+def _step_in(journal: IO[bytes]) -> int:
+    """The task that a reference run has begun last; -1 before the first."""
+    journal.seek(0)
+    step: int = _WORD.unpack(journal.read())[0]
+    return step
 
 
 def _type_of(array: np.ndarray) -> str:

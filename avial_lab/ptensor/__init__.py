@@ -8,8 +8,11 @@
 Operations are recorded, in `recording`, as a program of the ptensor dialect; it is compiled and run
 when a value is asked for. Between runs the arrays stay with the engines (`connection`).
 
-The module itself is a namespace: the session's cluster, else `AVIAL_RANKS` ranks (1), started when
-first needed.
+Under `mpiexec -n 3 python script.py` every rank runs the same script, and `on()` are the ranks of
+that world: each records the same, and computes its part.
+
+The module itself is a namespace: the world's ranks under mpiexec, else the session's cluster, else
+`AVIAL_RANKS` ranks (1: this process), started when first needed.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from avial_lab.ptensor.arrays import Array
-from avial_lab.ptensor.connection import default_cluster
+from avial_lab.ptensor.connection import default_place
 from avial_lab.ptensor.namespace import Namespace
 
 if TYPE_CHECKING:
@@ -31,10 +34,10 @@ _PUBLIC = ("__array_namespace_info__", "__array_api_version__")
 
 
 def on(cluster: Cluster | OneProcess | None = None) -> Namespace:
-    """Arrays on the engines of that cluster, all of them; without one on the session's, or on one
-    that is started for it.
+    """Arrays on the engines of that cluster, all of them; without one on the ranks of this world,
+    the session's cluster, or as many ranks as AVIAL_RANKS says.
     """
-    return Namespace(cluster or default_cluster())
+    return Namespace(cluster or default_place())
 
 
 @cache

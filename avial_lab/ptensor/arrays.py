@@ -103,6 +103,20 @@ class Array:
         return "\n".join(lines) or "nobody holds an element of it"
 
     @property
+    def local(self) -> np.ndarray:
+        """Of a script under mpiexec: this rank's own part, as it lies in its memory, to be read."""
+        return self._local()[0]
+
+    @property
+    def local_box(self) -> tuple[slice, ...]:
+        """The place of `local` in the array."""
+        return self._local()[1].slices
+
+    def _local(self) -> tuple[np.ndarray, Box]:
+        whole = self if self._is_whole() else self.copy()
+        return self._xp.connection.local(whole._memory)
+
+    @property
     def program(self) -> Program | None:
         """The program of the last run, which it may come from."""
         self._settled()

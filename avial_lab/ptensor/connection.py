@@ -10,7 +10,8 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
@@ -30,11 +31,13 @@ from avial_lab.ptensor.recording import (
     Memory,
     Recorded,
     Recording,
+    persons_line,
     refuse_lost,
+    told,
 )
-from avial_lab.runtime.launch.cluster import Cluster, LostArray
-from avial_lab.runtime.launch.residence import (
-    Residence,
+from avial_lab.runtime.rank.copies import copies
+from avial_lab.runtime.rank.holders import (
+    LostArray,
     Resident,
     StepDone,
     Wanted,
@@ -43,10 +46,18 @@ from avial_lab.runtime.launch.residence import (
     new_resident,
 )
 from avial_lab.runtime.rank.interpreter import Declined, interpreted, needs
+from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
 
+if TYPE_CHECKING:  # loads ipyparallel, without which ranks do that mpiexec has started
+    from avial_lab.runtime.launch.cluster import Cluster
+    from avial_lab.runtime.launch.residence import Residence
+
 MOST_PROGRAMS = 512
+
+_LOOKED_AT = 1 << 16
+"""Elements of an array, at most, that tell whether ranks bring in the same."""
 
 MOST_SPENT = 100_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
@@ -56,7 +67,7 @@ MOST_SPENT = 100_000
 class Connection:
     """One cluster's arrays: what is recorded for them, and the programs they were computed by."""
 
-    cluster: Cluster | OneProcess
+    cluster: Cluster | OneProcess | OwnRanks
     recording: Recording = field(default_factory=Recording)
     runs: int = 0
     compiled: int = 0
@@ -76,23 +87,45 @@ class Connection:
     )
 
     def __post_init__(self) -> None:
-        self.residence: _OnRanks | _InProcess
+        self.residence: Residence | OwnRanks | _InProcess
+        if isinstance(self.cluster, OwnRanks):
+            self.ranks, self.residence = self.cluster.ranks, self.cluster
+            self.lockstep = self.cluster.lockstep
+            if self.lockstep is not None:
+                self.lockstep.pending = lambda: self.recording.entries()
+            return
+        self.lockstep = None
         self.ranks = self.cluster.topology.ranks
-        if isinstance(self.cluster, Cluster):
-            self.residence = _OnRanks(self.cluster)
-        else:
+        if isinstance(self.cluster, OneProcess):
             self.residence = _InProcess(self.cluster)
+        else:
+            from avial_lab.runtime.launch.residence import Residence
+
+            self.residence = Residence(self.cluster)
 
     @property
     def place(self) -> str:
         """Where the arrays are, in words."""
-        if isinstance(self.cluster, Cluster):
-            return f"on {count(self.ranks, 'rank')}"
-        return self.cluster.label
+        if isinstance(self.cluster, OneProcess):
+            return self.cluster.label
+        return f"on {count(self.ranks, 'rank')}"
 
     def record(self) -> Recording:
         """The recording to add to."""
         return self.recording
+
+    def meet(self, what: str) -> None:
+        """All ranks of a script are about to do that, and have recorded the same before."""
+        if self.lockstep is not None:
+            self.lockstep.meet(what, told(persons_line()), self.recording.fingerprint)
+
+    def _note(self, what: str, array: np.ndarray) -> None:
+        """All ranks of a script bring the same in."""
+        if self.lockstep is not None:
+            flat = array.reshape(-1)
+            checksum = crc32(flat[:: flat.size // _LOOKED_AT + 1].tobytes())
+            marked = f"{what} of {array.dtype}, {array.shape} with the checksum {checksum:08x}"
+            self.lockstep.note(marked, told(persons_line()))
 
     def run_if_full(self) -> None:
         """Between two operations: values of the recording are then nobody's any more."""
@@ -101,6 +134,7 @@ class Connection:
 
     def run(self) -> None:
         """Run what is recorded. Whatever happens, the next recording begins empty."""
+        self.meet("runs what is recorded")
         recording, self.recording = self.recording, Recording()
         recorded = recording.finish()
         self._writing = False
@@ -194,15 +228,20 @@ class Connection:
         }
         self.residence.sweep()
         try:
-            trace = self.residence.run_program(program, residents | self._tables_of(recorded))
+            trace = self._run_program(program, residents | self._tables_of(recorded))
         except LostArray:
             self._tables.clear()  # of engines that are gone; what else they had is told now
-            trace = self.residence.run_program(program, residents | self._tables_of(recorded))
+            trace = self._run_program(program, residents | self._tables_of(recorded))
         self.trace = program.trace = trace
         self.messages += sum(move.messages for move in self.trace.moves)
         self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
         self.runs += 1
         return residents
+
+    def _run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+        if isinstance(self.residence, _InProcess):
+            return self.residence.run_program(program, arrays)
+        return self.residence.run(program.binary, arrays)
 
     def _program(self, recorded: Recorded) -> Program:
         known = self._programs.get(recorded.text)
@@ -212,15 +251,25 @@ class Connection:
                 for name, argument in recorded.arrays.items()
             }
             arrays |= {name: np.asarray(held) for name, held in _tables(recorded).items()}
-            known = compile_program(
-                recorded.text, arrays=arrays, ranks=self.ranks, cell="recorded arrays"
-            )
+            known = self._compiled(recorded.text, arrays)
             self.compiled += 1
             self._programs[recorded.text] = known
             if len(self._programs) > MOST_PROGRAMS:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(recorded.text)
         return known
+
+    def _compiled(self, text: str, arrays: dict[str, np.ndarray]) -> Program:
+        """By one rank of those that run a script, for all of them."""
+
+        def make() -> Program:
+            made = compile_program(text, arrays=arrays, ranks=self.ranks, cell="recorded arrays")
+            return replace(made, arrays={})  # whose size is not to be sent
+
+        if isinstance(self.residence, OwnRanks):
+            self.meet("compiles what it has run last")
+            return replace(self.residence.once(make), arrays=arrays)
+        return replace(make(), arrays=arrays)
 
     def _tables_of(self, recorded: Recorded) -> dict[str, Resident]:
         """Numbers are given to every rank, once."""
@@ -247,6 +296,7 @@ class Connection:
         """
         if any(memory.value is not None or memory.name is not None for memory, _ in operands):
             self.run()
+        self.meet(f"calls library code, {function.__name__}")
         given: list[tuple[Resident, np.dtype, Wanted]] = []
         for memory, wanted in operands:
             refuse_lost(memory)
@@ -263,25 +313,46 @@ class Connection:
 
     def put(self, array: np.ndarray) -> Memory:
         """A copy of the array, in blocks of its rows."""
+        self._note("brings in an array", array)
         resident = self.residence.put(array)
         return Memory(array.shape, array.dtype, resident)
+
+    def join(self, part: np.ndarray) -> Memory:
+        """The parts of all ranks of a script, which stay where they are."""
+        if not isinstance(self.residence, OwnRanks):
+            raise ClusterError(
+                "from_local is for scripts whose ranks run under mpiexec: here is one process",
+                hint="asarray brings an array to the ranks",
+            )
+        self.meet("joins the ranks' parts")
+        resident = self.residence.join(part)
+        return Memory(resident.storage.shape, part.dtype, resident)
+
+    def local(self, memory: Memory) -> tuple[np.ndarray, Box]:
+        """This rank's part of a script's array, where it lies; runs what it depends on."""
+        if not isinstance(self.residence, OwnRanks):
+            raise ClusterError(
+                "x.local is for scripts whose ranks run under mpiexec: here no part of it is",
+                hint="numpy.asarray(x) brings all of it here; x.layout says who holds what",
+            )
+        if memory.value is not None or memory.name is not None:
+            self.run()
+        refuse_lost(memory)
+        if memory.resident is None:
+            box = no_rows(memory.shape)
+            return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
+        return self.residence.local(memory.resident, memory.dtype)
 
     def take(self, memory: Memory) -> np.ndarray:
         """All of it, here; runs what it depends on."""
         if memory.value is not None or memory.name is not None:
             self.run()
         refuse_lost(memory)
+        self.meet("asks for the elements of an array")
         self.gathers += 1
         if memory.resident is None:
             return np.zeros(memory.shape, memory.dtype)
         return self.residence.take(memory.resident, memory.dtype)
-
-
-class _OnRanks(Residence):
-    """With the engines of a cluster."""
-
-    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
-        return self.run(program.binary, arrays)
 
 
 @dataclass
@@ -368,8 +439,12 @@ def _tables(recorded: Recorded) -> dict[str, np.ndarray]:
     return {name: held for name, held in tables.items() if held.size}
 
 
-def default_cluster() -> Cluster | OneProcess:
-    """The session's; else one of AVIAL_RANKS ranks (1), which is then the session's."""
+def default_place() -> Cluster | OneProcess | OwnRanks:
+    """The ranks of this world, where mpiexec or srun has started several; else the session's
+    cluster; else AVIAL_RANKS ranks (1): this process, or a cluster, which is then the session's.
+    """
+    if copies()[0] > 1:
+        return own_ranks()
     try:
         found = session_cluster()
     except ClusterError:
@@ -379,6 +454,10 @@ def default_cluster() -> Cluster | OneProcess:
     wanted = os.environ.get("AVIAL_RANKS", "1")
     if not wanted.isdecimal() or int(wanted) < 1:
         raise OptionError(f"AVIAL_RANKS is {wanted!r}, no number of ranks")
+    if int(wanted) == 1:
+        return own_ranks()
+    from avial_lab.runtime.launch.cluster import Cluster
+
     started = Cluster.start(cpu=int(wanted), gpu=0)
     use_cluster(started)
     return started

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+
 import numpy as np
 
 from avial_lab.core.element_types import ELEMENT_TYPES, ElementKind
@@ -16,6 +18,7 @@ DTYPES = {
 """NumPy's own, each with its element type: those that arrays on ranks hold."""
 
 
+@cache
 def element_of(dtype: np.dtype) -> str:
     """That of a NumPy dtype; TypeError for what no rank computes with."""
     found = DTYPES.get(dtype.name) if dtype.isnative else None
@@ -26,16 +29,19 @@ def element_of(dtype: np.dtype) -> str:
     return found
 
 
+@cache
 def stored_dtype(dtype: np.dtype) -> np.dtype:
     """That of its elements in memory, where integers carry no sign."""
     return np.dtype(dtype.name.removeprefix("u")) if dtype.kind == "u" else dtype
 
 
+@lru_cache(4096)
 def value_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
     dims = "".join(f"{extent}x" for extent in shape)
     return f'!ptensor.ptensor<tensor<{dims}{element_of(dtype)}>, "default", unit>'
 
 
+@lru_cache(4096)
 def memory_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
     dims = "".join(f"{extent}x" for extent in shape)
     return f"memref<{dims}{element_of(dtype).removeprefix('u')}>"

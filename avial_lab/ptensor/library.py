@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from avial_lab.ptensor.arrays import Array
-from avial_lab.runtime.launch.residence import Wanted, blocks, everywhere, on_one, rows
 from avial_lab.runtime.rank import shards
+from avial_lab.runtime.rank.holders import Wanted, blocks, everywhere, on_one, rows
 
 if TYPE_CHECKING:
     from avial_lab.ptensor.connection import Connection

@@ -25,6 +25,7 @@ from avial_lab.ptensor.recording import Memory, Value
 if TYPE_CHECKING:
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
+    from avial_lab.runtime.rank.own_ranks import OwnRanks
 
 DEVICE = "default"
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
@@ -77,7 +78,7 @@ class Namespace(Library):
     __array_api_version__ = "2024.12"
     __name__ = "avial_lab.ptensor"
 
-    def __init__(self, cluster: Cluster | OneProcess) -> None:
+    def __init__(self, cluster: Cluster | OneProcess | OwnRanks) -> None:
         self._set_up(Connection(cluster))
 
     def _set_up(self, connection: Connection) -> None:
@@ -132,6 +133,14 @@ class Namespace(Library):
         return self._around(self.connection.put(np.ascontiguousarray(array).reshape(array.shape)))
 
     array = asarray
+
+    def from_local(self, part: Any, /) -> Array:
+        """Of a script under mpiexec: what each rank has, one behind the other along the first
+        dimension; nothing moves.
+        """
+        array = np.asarray(part)
+        element_of(array.dtype)
+        return self._around(self.connection.join(array))
 
     def full(self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
         _only_default(device)

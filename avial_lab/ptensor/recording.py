@@ -7,10 +7,13 @@ gives the same text again, which is then compiled already.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from avial_lab.core.array_functions import (
 from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
-from avial_lab.runtime.launch.residence import Resident
+from avial_lab.runtime.rank.holders import Resident
 from avial_lab.runtime.rank.interpreter import Operation, Part
 
 
@@ -56,7 +59,7 @@ class Value:
 @dataclass(frozen=True)
 class _Statement:
     """An operation: what it defines, which values it uses, which memory it reads or writes. exact:
-    whether whoever computes it gives the same bits.
+    whether whoever computes it gives the same bits. line: of the person's that asked for it.
     """
 
     text: str
@@ -66,6 +69,7 @@ class _Statement:
     uses: tuple[str, ...] = ()
     reads: str | None = None
     writes: str | None = None
+    line: Line | None = None
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,36 @@ class Recorded:
 
 _NAMES = re.compile(r"%\w+")
 
+Line = tuple[CodeType, int]
+"""Of Python: the code that it is in, and its number."""
+
+_HERE = os.path.dirname(__file__)
+
+
+def persons_line() -> Line | None:
+    """The innermost that is not of this package."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_HERE):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code, frame.f_lineno
+
+
+def told(line: Line | None) -> str:
+    """Where that is, in words.
+
+    >>> told(None)
+    ''
+    """
+    return f"{line[0].co_filename}:{line[1]}" if line is not None else ""
+
+
 REALS, INTEGERS = "reals", "integers"
 """The tables of numbers among a program's arrays."""
 
+
+_DONE = {"load": "reads", "store": "makes", "insert": "writes to"}
 
 MOST_STATEMENTS, MOST_KINDS, MOST_RESULTS = 20_000, 200, 100
 
@@ -130,6 +161,34 @@ class Recording:
             if len({id(each()) for each in self.alive}) > MOST_RESULTS:
                 return True
         return len(self.statements) > MOST_STATEMENTS or len(self.kinds) > MOST_KINDS
+
+    def fingerprint(self) -> bytes:
+        """All that the program depends on: what was recorded, on which arrays, and who of them is
+        still wanted.
+        """
+        given = [a.resident and a.resident.number for a in self.arguments.values()]
+        wanted = bytes(each() is not None for each in self.alive)
+        texts = "\n".join(statement.text for statement in self.statements)
+        return f"{texts}{given}{list(self.reals)}{list(self.integers)}".encode() + wanted
+
+    def entries(self) -> list[tuple[str, str]]:
+        """What was recorded, and at which line, for people; numbers of arrays say which are
+        meant.
+        """
+        found: list[tuple[str, str]] = []
+        for statement in self.statements:
+            op = statement.operation
+            what = op.function or op.kind
+            if op.kind == "number":
+                what = f"takes the number {op.number}"
+            elif op.kind in ("load", "store", "insert"):
+                argument = self.arguments[op.operands[-1]]
+                which = argument.resident and f" number {argument.resident.number}"
+                what = f"{_DONE[op.kind]} the array{which or ''} of {op.dtype}, {op.shape}"
+            else:
+                what = f"computes {what} of {op.dtype}, {op.shape}"
+            found.append((what, told(statement.line)))
+        return found
 
     def _add(self, statement: _Statement) -> None:
         self.statements.append(statement)
@@ -183,7 +242,14 @@ class Recording:
         )
         operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
         self._add(
-            _Statement(text, operation, _has_one_result(operation, operands), made.name, uses)
+            _Statement(
+                text,
+                operation,
+                _has_one_result(operation, operands),
+                made.name,
+                uses,
+                line=persons_line(),
+            )
         )
         return made
 
@@ -219,7 +285,7 @@ class Recording:
             f"({_table_type(kind)}) -> {value_type((), kind)}"
         )
         operation = Operation("number", made.name, (), (), kind, number=held)
-        self._add(_Statement(text, operation, defines=made.name))
+        self._add(_Statement(text, operation, defines=made.name, line=persons_line()))
         return self.cast(made, dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -264,7 +330,9 @@ class Recording:
                 f"{value_type(memory.shape, memory.dtype)}"
             )
             operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
-            self._add(_Statement(text, operation, defines=made.name, reads=name))
+            self._add(
+                _Statement(text, operation, defines=made.name, reads=name, line=persons_line())
+            )
             memory.value = made.name
             self.alive.append(weakref.ref(memory))
         return Value(memory.value, memory.shape, memory.dtype)

@@ -38,6 +38,8 @@ class Loop:
 
 def rerolled(statements: Sequence[Statement]) -> list[Statement | Loop]:
     """The statements with loops in place of turns that are the same."""
+    if sum(1 for statement in statements if statement.defines is None) < LEAST_TURNS:
+        return list(statements)  # a turn writes something
     shapes = _shapes(statements)
     next_like = _next_like(statements, shapes)
     used_last = _last_uses(statements)

@@ -166,3 +166,18 @@ def test_what_is_kept_apart() -> None:
     first = endless.__code__.co_firstlineno
     assert translated(endless, a).apart.startswith(f"line {first + 1}: how long")
     assert "how long" in translated(as_long_as_loaded, a, n).apart
+
+
+@avial_lab.program(ranks=1)
+def outside_of_loops(a, b):
+    total = 0.0
+    for k in range(2):
+        total += a[k]
+    b[5] = total
+
+
+def test_what_is_written_outside_of_loops_comes_back() -> None:
+    for start in range(4):
+        b = np.zeros(8)
+        outside_of_loops(np.arange(8.0) + start, b)
+        assert b.tolist() == [0.0] * 5 + [2.0 * start + 1] + [0.0] * 2

@@ -12,7 +12,9 @@ from avial_lab import plot
 from avial_lab.core.errors import ClusterError
 from avial_lab.lessons.demo import deck_text
 from avial_lab.notebook.display import show_program, show_trace
+from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.reference_run import OneProcess, start_or_reference
+from avial_lab.program.session import use_cluster
 
 
 @pytest.fixture(params=["no such launcher", "one that fails"])
@@ -66,6 +68,29 @@ def test_only_what_is_written_changes(alone: OneProcess) -> None:
     assert not wide[:, [0, 2]].any()
     assert program.plan is not None
     assert "planned" in plot.plan_text(program.plan, program.trace and program.trace.counted)
+
+
+@avial_lab.program(ranks=1)
+def pick(a, places):
+    total = 0.0
+    for k in places:
+        total += a[k]
+    return total
+
+
+def test_what_python_raises_where_no_rank_is(alone: OneProcess) -> None:
+    """An index outside is an assertion; the compiler's process outlives it."""
+    a = np.arange(8.0)
+    use_cluster(alone)
+    try:
+        assert pick(a, np.array([1, -1])) == 8.0
+        process = shared_compiler().pid
+        with pytest.raises(IndexError, match="index is out of bounds, size 8") as caught:
+            pick(a, np.array([1, -1, 11]))
+    finally:
+        use_cluster(None)
+    assert "total += a[k]" in str(caught.value)
+    assert shared_compiler().pid == process
 
 
 def test_what_can_never_be_is_still_an_error() -> None:

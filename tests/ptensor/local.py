@@ -13,7 +13,7 @@ from avial_lab.core.regions import Box
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.namespace import Namespace
 from avial_lab.ptensor.recording import Memory, Recorded, Recording
-from avial_lab.runtime.launch.residence import rows
+from avial_lab.runtime.rank.holders import rows
 from avial_lab.runtime.rank.interpreter import interpreted, needs
 from avial_lab.runtime.rank.shards import Alone, Shard
 from tests.compiler.passes import golden

@@ -153,6 +153,9 @@ come in place of are what an optimizer keeps.
 GRADIENT_OF = "avial.gradient_of"
 """On a move that adds up a gradient: the name of the weight."""
 
+REPEATED = "avial.repeated"
+"""On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
+
 IN_PLACE = "avial.in_place"
 """On a move that adds parts up: its sums lie where their parts lay."""
 

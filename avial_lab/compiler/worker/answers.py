@@ -155,10 +155,10 @@ def _reference(question: RunReference) -> Referenced:
         journal=step,
     )
     violations = tuple(
-        Violation(found.message, with_text(found.span, question.source))
+        Violation(found.message, with_text(found.span, question.source), found.asserted)
         for found in result.violations
     )
-    return Referenced(result.data, violations, result.seconds)
+    return Referenced(result.data, violations, result.seconds, result.ended)
 
 
 def _mapped(path: str) -> ctypes.c_int64:

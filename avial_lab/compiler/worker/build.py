@@ -18,7 +18,7 @@ from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.analysis.accesses.buffers import argument_name
-from avial_lab.compiler.analysis.accesses.program import read_groups, read_program
+from avial_lab.compiler.analysis.accesses.program import read_groups, read_program, writes_between
 from avial_lab.compiler.analysis.accesses.reassociation import reordered_storages
 from avial_lab.compiler.analysis.costs.demand import demands_in
 from avial_lab.compiler.backends.llvm import binary_of
@@ -413,6 +413,7 @@ def build_split(
         reordered,
         _contracts(question, structured),
         functions_chosen(structured),
+        between=writes_between(placed, binding),
     )
 
 

@@ -48,6 +48,7 @@ from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.array_files import FilePart, Sees, file_parts, files_of, readable, told
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes
+from avial_lab.runtime.rank.holders import LostArray
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import (
@@ -326,7 +327,12 @@ class Cluster:
                 raise
 
     def _living(self) -> EngineSet:
-        """The engines; fresh ones where some were killed since the last run."""
+        """The engines; fresh ones where some were killed since the last run, or could not be
+        started after it: what was in the way, a host that was down, may be gone.
+        """
+        if self._spec is not None and self._engines.done() and self._engines.exception():
+            self._engines = Future()
+            self._start_into(self._engines, self._spec)
         engines = self._engines.result()
         if not engines.folder.exists():
             self.stop()
@@ -502,13 +508,6 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
     return Topology(len(facts), (*cpus, *gpus_driven(driven)))
 
 
-class LostArray(ClusterError):
-    """What an array held is gone, with the engines that had it."""
-
-    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
-        super().__init__(f"the array is gone: {why}", hint="make it again")
-
-
 class _Harmless(Exception):
     """An error before any rank has begun: the engines are as good as before."""
 
@@ -592,11 +591,12 @@ class _Watch:
         """Tells how far arrays are; raises where they will not arrive."""
         began = time.monotonic()
 
-        def look(pending: set[int], arrived: int, total: int) -> None:
+        def look(pending: set[int], arrived: int, total: int, nbytes: int) -> None:
             self._look_for_trouble(sorted(pending))
             seconds = max(time.monotonic() - began, 1e-6)
+            fewer = f" as {format_bytes(nbytes)}" if nbytes < arrived else ""
             self.reporter.poll_carrying(
-                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}, "
+                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}{fewer}, "
                 f"{format_bytes(int(arrived / seconds))}/s"
             )
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,28 +21,32 @@ from ipyparallel.error import EngineError
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import KnownMessages
-from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
-from avial_lab.runtime.launch.cluster import Cluster, LostArray, run_resident
+from avial_lab.runtime.launch.cluster import Cluster, run_resident
 from avial_lab.runtime.launch.engines import EngineSet
 from avial_lab.runtime.rank import shards
-from avial_lab.runtime.rank.engine import (
-    NOTHING,
-    DropArrays,
-    KeepPieces,
-    ShardStep,
-    StepOperand,
-    TakePieces,
+from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, ShardStep, TakePieces
+from avial_lab.runtime.rank.holders import (
+    LostArray,
+    Resident,
+    StepDone,
+    Wanted,
+    asked_for,
+    given_pieces,
+    holders_of,
+    keep_layouts,
+    new_number,
+    new_resident,
+    rows,
+    step_operands,
 )
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.parcels import as_bytes, pack, unpack
 from avial_lab.runtime.rank.shards import ShardFunction
 from avial_lab.trace import Trace
 
-_NUMBERS = count(1)
 _POLL_S = 0.05
 
 _NEW = "the next run starts new engines"
@@ -52,43 +55,6 @@ _STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, w
 
 _MOST_KEPT, _MOST_KEPT_BYTES = 100, 16 << 20
 """Of arrays that nobody has any more, before the engines are told."""
-
-Wanted = Callable[[Sequence[int], int, int], Box]
-"""(shape of an array, rank, number of ranks) -> the box of it that the rank is to have."""
-
-
-@dataclass(eq=False)
-class Resident:
-    """An array's memory on the engines; forgotten there when nobody here has it any more.
-
-    pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others.
-    """
-
-    number: int
-    storage: Storage
-    pieces: tuple[Piece, ...] = ()
-    home: EngineSet | None = None
-
-    @property
-    def held_bytes(self) -> dict[int, int]:
-        """By rank, what it holds, borrowed copies too."""
-        held: dict[int, int] = {}
-        for piece in self.pieces:
-            held[piece.rank] = held.get(piece.rank, 0) + piece.box.size * self.storage.itemsize
-        return held
-
-    def __repr__(self) -> str:
-        return brief(self, f"number {self.number}, {self.storage.nbytes} bytes")
-
-
-@dataclass(frozen=True)
-class StepDone:
-    """What library code made, and what the ranks sent each other for it."""
-
-    results: tuple[tuple[Resident, np.dtype], ...]
-    messages: int
-    nbytes: int
 
 
 @dataclass
@@ -129,7 +95,7 @@ class Residence:
     def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
         """The whole array, each element from one of the ranks that hold it."""
         array = np.zeros(resident.storage.shape, dtype)
-        chosen = _once(resident.pieces)
+        chosen = holders_of(resident.pieces)
         calls = {
             rank: (TakePieces(resident.number, resident.storage, boxes),)
             for rank, boxes in chosen.items()
@@ -150,39 +116,19 @@ class Residence:
         known = isinstance(binary.manifest, KnownMessages)
         if known:
             self._bring(arrays, binary.manifest.inputs)
-        given = [
-            Piece(piece.rank, storage, piece.box)
-            for storage, resident in arrays.items()
-            for piece in resident.pieces
-        ]
         home, _ = self._ask({}, arrays.values())
         numbers = {storage: resident.number for storage, resident in arrays.items()}
-        trace, held = run_resident(binary, numbers, given, self.cluster, home=home, options=options)
-        for storage, resident in arrays.items():
-            pieces = tuple(
-                Piece(piece.rank, resident.storage.name, piece.box)
-                for piece in held
-                if piece.storage == storage
-            )
-            if pieces or not known:
-                resident.pieces = pieces
+        trace, held = run_resident(
+            binary, numbers, given_pieces(arrays), self.cluster, home=home, options=options
+        )
+        keep_layouts(arrays, held, known=known)
+        for resident in arrays.values():
             resident.home = home
         return trace
 
     def _bring(self, arrays: Mapping[str, Resident], pieces: Sequence[Piece]) -> None:
         """These pieces to the ranks that they are for, beside what those hold."""
-        hulls: dict[str, dict[int, Box]] = {name: {} for name in arrays}
-        for piece in pieces:
-            if piece.storage in arrays:
-                hull = hulls[piece.storage].get(piece.rank, piece.box)
-                hulls[piece.storage][piece.rank] = hull.hull(piece.box)
-        ranks = range(self.cluster.topology.ranks)
-        told = {name: as_told([boxes.get(rank) for rank in ranks]) for name, boxes in hulls.items()}
-        operands = [
-            (resident, np.dtype((np.void, resident.storage.itemsize)), told[name])
-            for name, resident in arrays.items()
-            if resident.pieces
-        ]
+        operands = asked_for(arrays, pieces, self.cluster.topology.ranks)
         self.step(shards.nothing, operands, {}, 0)
 
     def step(
@@ -196,8 +142,10 @@ class Residence:
         raises, on all ranks alike.
         """
         ranks = self.cluster.topology.ranks
-        numbers = tuple(next(_NUMBERS) for _ in range(results))
-        plans = [_plan(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands]
+        numbers = tuple(new_number() for _ in range(results))
+        plans = [
+            step_operands(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands
+        ]
         calls = {
             rank: (ShardStep(function, ranks, tuple(p[rank] for p in plans), parameters, numbers),)
             for rank in range(ranks)
@@ -267,94 +215,6 @@ class Residence:
         return engines, answers
 
 
-def _plan(resident: Resident, dtype: np.dtype, wanted: Wanted, ranks: int) -> list[StepOperand]:
-    """By rank: the box that it is to have, what it lacks of it, and what it sends to others; each
-    element that is lacking comes from the first that holds it.
-    """
-    storage = resident.storage
-    boxes = [wanted(storage.shape, rank, ranks) for rank in range(ranks)]
-    sends: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
-    receives: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
-    holders = [(rank, box) for rank, boxes in _once(resident.pieces).items() for box in boxes]
-    for rank, box in enumerate(boxes):
-        held = [piece.box for piece in resident.pieces if piece.rank == rank]
-        for holder, part in holders:
-            common = part.intersection(box)
-            if holder == rank or common is None or any(each.contains(common) for each in held):
-                continue
-            sends[holder].append((rank, common))
-            receives[rank].append((holder, common))
-    return [
-        StepOperand(resident.number, storage, dtype, boxes[r], tuple(sends[r]), tuple(receives[r]))
-        for r in range(ranks)
-    ]
-
-
-def new_resident(shape: Sequence[int], itemsize: int, number: int | None = None) -> Resident:
-    """An array of a number that no other has."""
-    number = next(_NUMBERS) if number is None else number
-    name = f"resident{number}"
-    return Resident(number, Storage(name, tuple(shape), itemsize, (name,)))
-
-
-def rows(shape: Sequence[int], rank: int, ranks: int) -> Box:
-    """The rank's block of rows: from rank * n // ranks, as loops are divided. An array without
-    dimensions is rank 0's.
-    """
-    if not shape and rank:
-        return NOTHING
-    return blocks(0)(shape, rank, ranks)
-
-
-def blocks(dim: int) -> Wanted:
-    """The rank's block along that dimension; all of an array that has none."""
-
-    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
-        if not shape:
-            return Box.whole(shape)
-        low, high = (shape[dim] * r // ranks for r in (rank, rank + 1))
-        start, stop = [0] * len(shape), list(shape)
-        start[dim], stop[dim] = low, high
-        return Box(tuple(start), tuple(stop))
-
-    return box
-
-
-def everywhere(shape: Sequence[int], rank: int, ranks: int) -> Box:
-    """All of it."""
-    del rank, ranks
-    return Box.whole(shape)
-
-
-def on_one(shape: Sequence[int], rank: int, ranks: int) -> Box:
-    """All of it for rank 0, and nothing for the others."""
-    return Box.whole(shape if rank == 0 else (0,) * len(shape))
-
-
-def as_told(boxes: Sequence[Box | None]) -> Wanted:
-    """By rank: this box, or nothing."""
-
-    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
-        del ranks
-        found = boxes[rank]
-        return found if found is not None else Box.whole((0,) * len(shape))
-
-    return box
-
-
-def boxes_of(resident: Resident | None, shape: Sequence[int], ranks: int) -> list[Box]:
-    """Each rank's own part: as the array lies, if every rank has one box of it and nobody else has;
-    else its rows.
-    """
-    chosen = _once(resident.pieces) if resident is not None else {}
-    if resident is not None and shape and all(len(boxes) == 1 for boxes in chosen.values()):
-        nothing = Box.whole((0,) * len(shape))
-        boxes = [chosen[rank][0] if rank in chosen else nothing for rank in range(ranks)]
-        if sum(box.size for box in boxes) == Box.whole(shape).size:
-            return boxes
-    return [rows(shape, rank, ranks) for rank in range(ranks)]
-
-
 def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
     """Until all have answered, or one never will, for whom the others may wait: who, then, and what
     it died of.
@@ -371,16 +231,3 @@ def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
         for rank in failed:
             asked[rank].result()
     return ""
-
-
-def _once(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:
-    """Of pieces of one array, each element by one rank: the first in order that holds it. Pieces of
-    different holders are equal boxes, as the ownership runtime keeps them, or apart.
-    """
-    chosen: dict[int, list[Box]] = {}
-    seen: set[Box] = set()
-    for piece in pieces:
-        if piece.box not in seen:
-            seen.add(piece.box)
-            chosen.setdefault(piece.rank, []).append(piece.box)
-    return {rank: tuple(boxes) for rank, boxes in chosen.items()}

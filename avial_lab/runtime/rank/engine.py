@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -61,10 +61,13 @@ from avial_lab.runtime.rank.parcels import (
 from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
-from avial_lab.runtime.rank.shards import Counted, Shard, ShardFunction, called
+from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
+from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from mpi4py.MPI import Intracomm
+
     from avial_lab.runtime.rank.world import Communicator
 
 
@@ -162,7 +165,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`."""
+    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`, squeezed
+    where they are fewer.
+    """
 
     number: int
     parcel: int
@@ -175,20 +180,25 @@ class Stage:
             _here.staged_for, _here.staged = self.number, {}
         if self.parcel not in _here.staged:
             _here.staged[self.parcel] = aligned_empty(self.nbytes)
-        _here.staged[self.parcel][self.start : self.stop] = parts[0]
+        part = part_of(parts[0], self.stop - self.start)
+        _here.staged[self.parcel][self.start : self.stop] = part
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """-> a part of a parcel of results that the last run has left here."""
+    """-> a part of a parcel of results that the last run has left here; squeezed where that is
+    faster over the link, whose rate is 0 where nobody knows it.
+    """
 
     parcel: int
     nbytes: int
     start: int
     stop: int
+    link_bytes_per_s: float = 0.0
 
     def __call__(self, *_: np.ndarray) -> np.ndarray:
-        return _here.results[self.parcel][self.start : self.stop]
+        part = _here.results[self.parcel][self.start : self.stop]
+        return _here.squeezer.part(self.parcel, part, self.link_bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -212,7 +222,7 @@ class Run:
         assert _here.journal is not None, "probe must be called before run"
         if self.apart and _here.staged_for == self.number:
             parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
-        _here.staged, _here.results = {}, []
+        _here.staged, _here.results, _here.squeezer = {}, [], Squeezer()
         mine = pieces_of(manifest.inputs, self.rank)
         sizes = piece_sizes(manifest, mine, without=self.parts)
         try:
@@ -336,15 +346,14 @@ class ShardStep:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
-        from avial_lab.runtime.rank import world
-
-        comm = world.communicator(self.ranks).comm
+        comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
         for operand in self.operands:
             memory = _here.residents.memory(operand.number, operand.storage.nbytes)
             elements = _elements(memory, operand.storage)
-            world.exchange(comm, elements, operand.sends, operand.receives)
+            if operand.sends or operand.receives:
+                _exchange(comm, elements, operand)
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
@@ -368,6 +377,21 @@ class ShardStep:
                 elements[box.slices] = part.reshape(box.shape)
             told.append((result.shape, result.part.dtype, box))
         return StepAnswer(tuple(told), peers.messages, peers.nbytes)
+
+
+def _peers(ranks: int) -> Peers:
+    """One rank alone needs no MPI."""
+    if ranks == 1:
+        return Alone()
+    from avial_lab.runtime.rank import world
+
+    return world.communicator(ranks).comm
+
+
+def _exchange(peers: Peers, elements: np.ndarray, operand: StepOperand) -> None:
+    from avial_lab.runtime.rank import world
+
+    world.exchange(cast("Intracomm", peers), elements, operand.sends, operand.receives)
 
 
 @dataclass(frozen=True)
@@ -547,6 +571,7 @@ class _Here:
     staged_for: int = 0
     staged: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
     results: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    squeezer: Squeezer = field(default_factory=Squeezer)
 
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""
@@ -571,6 +596,16 @@ class _Here:
 
 
 _here = _Here()
+
+
+def be_a_rank(journal: Journal) -> None:
+    """This process runs programs by itself, with no client that probes it first."""
+    _here.journal = journal
+
+
+def resident_bytes(number: int, nbytes: int) -> np.ndarray:
+    """An array that stays here, as flat bytes of its whole index space."""
+    return _here.residents.memory(number, nbytes)
 
 
 def _set_globals(

@@ -13,7 +13,13 @@ from mlir import ir
 from avial_lab.compiler.analysis.accesses.buffers import program_buffers
 from avial_lab.compiler.analysis.accesses.calls import Functions
 from avial_lab.compiler.analysis.accesses.control_tree import Grouped
-from avial_lab.compiler.analysis.accesses.footprints import Touch, read_body
+from avial_lab.compiler.analysis.accesses.footprints import (
+    BodyReader,
+    Handler,
+    Touch,
+    read_body,
+)
+from avial_lab.compiler.analysis.accesses.index_forms import IndexForms
 from avial_lab.compiler.analysis.accesses.linear import Linear
 from avial_lab.compiler.analysis.accesses.storage_regions import TouchedBox, access
 from avial_lab.compiler.analysis.accesses.summary import summary
@@ -60,6 +66,35 @@ def read_program(
             hint="write %t = avial.task %target, %buffers… { … } inside avial.schedule",
         )
     return tuple(tasks), tuple(buffers.values()), storages
+
+
+def writes_between(module: ir.Module | ir.Operation, binding: Binding | None) -> tuple[Access, ...]:
+    """What operations of the program that are in no task may write."""
+    function = scheduled_function(module)
+    buffers, storages = program_buffers(function, binding)
+    by_name = {storage.name: storage for storage in storages}
+    reader = _Between(Functions(), IndexForms({}))
+    for block in function.regions[0].blocks:
+        reader.read_block(block)
+    parts: dict[ir.Value, list[TouchedBox]] = {}
+    for touch in reader.touches:
+        buffer = buffers.get(touch.root)
+        box = touch.box and buffer and touch.box.intersection(Box.whole(buffer.shape))
+        if touch.writes and box is not None:
+            parts.setdefault(touch.root, []).append(TouchedBox(box, exact=False))
+    return tuple(access(buffers[root], by_name, boxes, ()) for root, boxes in parts.items())
+
+
+class _Between(BodyReader):
+    """Passes over tasks, and what makes handles of arrays for them."""
+
+    @staticmethod
+    def handling(name: str) -> Handler:
+        if name in _TASK_KINDS or name.startswith("builtin."):
+            return lambda *_: None
+        if name.startswith("avial."):
+            return lambda reader, op: reader.read_regions(op, certain=False)
+        return BodyReader.handling(name)
 
 
 def read_groups(module: ir.Module | ir.Operation) -> tuple[Group, ...]:

@@ -139,7 +139,7 @@ class _Lowering:
         """Of these, what a training step holds of weights, gradients and for its optimizer."""
         if not self.roles:
             return
-        nbytes = dict.fromkeys(("weights", "gradients", "state"), 0)
+        nbytes: dict[str, int] = {"weights": 0, "gradients": 0, "state": 0}
         for (memory, slot), boxes in memories.items():
             kind = self.roles.get(memory)
             # What is on its way round a ring lies in slots of others.

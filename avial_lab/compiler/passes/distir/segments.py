@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import REPEATED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.placements import MOVES, is_tensor, placement_of
@@ -29,8 +30,8 @@ class Key:
 
 @dataclass
 class Segment:
-    """`operations` in program order, without those that are made of numbers alone (`free`), which
-    each segment repeats for itself. `outputs`: its values that others read.
+    """`operations` in program order, without those (`free`) that each segment repeats for itself:
+    made of numbers alone, or marked so. `outputs`: its values that others read.
     """
 
     key: Key
@@ -77,6 +78,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
     }
     depths: dict[ir.Value, int] = dict.fromkeys(block.arguments, 0)
     numbers: dict[ir.Value, Segment] = {}
+    of_numbers: set[ir.Operation | None] = set()
     found: dict[Key, Segment] = {}
     result = Cut([], {}, set(), placements)
     *operations, end = [view.operation for view in block.operations]
@@ -85,15 +87,20 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
             depths[op.results[0]] = depths[op.operands[0]] + _step(op, result)
             continue
         tensors = [v for v in used_by(op) if is_tensor(v.type)]
-        made_of_numbers = all(_owner(v) in result.free for v in tensors) and not any(
+        made_of_numbers = all(_owner(v) in of_numbers for v in tensors) and not any(
             v in numbers for v in used_by(op)
         )
         # What is made of numbers alone is made where it is used, unless it is moved or handed out.
-        if made_of_numbers and op.name != "func.call" and not _is_handed_on(op):
+        if made_of_numbers and op.name != "func.call" and not is_handed_on(op):
+            of_numbers.add(op)
             result.free.add(op)
             depths.update(dict.fromkeys(op.results, 0))
             continue
         depth = max((depths[v] for v in used_by(op) if v in depths), default=0)
+        if REPEATED in op.attributes and not is_handed_on(op):
+            result.free.add(op)
+            depths.update(dict.fromkeys(op.results, depth))
+            continue
         segment = _segment_for(op, depth, placements, found)
         segment.operations.append(op)
         for value in op.results:
@@ -114,7 +121,8 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
     return result
 
 
-def _is_handed_on(op: ir.Operation) -> bool:
+def is_handed_on(op: ir.Operation) -> bool:
+    """Whether its value is moved or returned."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return any(user.name in (*MOVES, "func.return") for user in users)
 

@@ -1,6 +1,7 @@
 """The truth: the program in program order, in one process, without MPI, by a way of its own.
 
-Module as it was read, arrays -> the arrays afterwards, and the first access outside an array.
+Module as it was read, arrays -> the arrays afterwards, and the first access outside an array, the
+assertion that does not hold, or the signal that ended it (in a process of its own: `apart`).
 
 It shares no rewrite with the run, so that it cannot be wrong in the same way:
 
@@ -48,27 +49,33 @@ from avial_lab.compiler.lowering.machine_code import refuse_printing
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
+from avial_lab.compiler.worker.reference.apart import call_apart, shared_zeros
+from avial_lab.compiler.worker.reference.assertions import ASSERTED, record_assertions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
 
 
 @dataclass(frozen=True)
 class Violation:
-    """An access outside its array: where in the cell, and what it was."""
+    """An access outside its array, or an assertion that does not hold: where in the cell, and what
+    it was, or its text.
+    """
 
     span: CellSpan | None
     message: str
+    asserted: bool = False
 
 
 @dataclass(frozen=True)
 class ReferenceResult:
     """Every storage's values after the program, under its name; `seconds` is the run alone, not the
-    compiling.
+    compiling. `ended` says what ended it before its end: `killed by SIGFPE`.
     """
 
     data: dict[str, np.ndarray]
     violations: tuple[Violation, ...]
     seconds: float
+    ended: str = ""
 
 
 def reference(
@@ -103,19 +110,29 @@ def reference(
         for storage in storages
     }
     with _loaded(code) as library:
-        record = (ctypes.c_int64 * 4)()
+        record = shared_zeros((5,), np.dtype(np.int64))
         step = ctypes.c_int64(-1) if journal is None else journal
         _set_pointer(library, "avial_journal", step)
-        _set_pointer(library, "avial_bounds", record)
+        _set_pointer(library, "avial_bounds", ctypes.c_int64.from_buffer(record.data))
         descriptors = [
             _Descriptor.of_buffer(result[buffer.storage], buffer) for buffer in descriptors_of
         ]
         entry = library[_ENTRY]
         entry.restype = None
-        started = time.perf_counter()
-        entry(*[ctypes.byref(descriptor.fields) for descriptor in descriptors])
-        seconds = time.perf_counter() - started
-    return ReferenceResult(result, _violations(record, sites), seconds)
+        arguments = [ctypes.byref(descriptor.fields) for descriptor in descriptors]
+
+        def timed() -> None:
+            started = time.perf_counter_ns()
+            entry(*arguments)
+            record[_NANOSECONDS] = time.perf_counter_ns() - started
+
+        ended = call_apart(timed)
+    seconds = float(record[_NANOSECONDS]) * 1e-9
+    return ReferenceResult(result, _violations(record, sites), seconds, ended)
+
+
+_NANOSECONDS = 4
+"""Its place in the record, behind what `avial.outside` writes."""
 
 
 def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
@@ -127,19 +144,20 @@ def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
     if not tasks:
         _write_entry(module)
     run_passes(module, definitions(bounds_checks=bounds_checks))
+    record_assertions(module)
     refuse_printing(module)
     run_passes(module, TO_LLVM)
     check_lowered(module)
-    if bounds_checks:
-        _end_at_first(module)
+    _end_at_first(module)
 
 
 _ENTRY = "_mlir_ciface_main"
 
 
 def _end_at_first(module: ir.Operation) -> None:
-    """The program ends at the first access outside an array: a loop that waits for what is no
-    longer computed, or goes on for days, would not. (What was allocated until then is lost.)
+    """The program ends at the first access outside an array, or assertion that does not hold: a
+    loop that waits for what is no longer computed, or goes on for days, would not. (What was
+    allocated until then is lost.)
 
     before:  llvm.func @_mlir_ciface_main(%a: !llvm.ptr) {…}
     after:   llvm.func @program(%a: !llvm.ptr) {…}
@@ -231,20 +249,22 @@ def _write_entry(module: ir.Operation) -> None:
 
 
 def _values(storage: Storage, first: Buffer, given: np.ndarray | None) -> np.ndarray:
-    """A private copy of the storage's values, in row-major order."""
-    if given is not None:
-        return np.array(given, order="C", copy=True).reshape(storage.shape)
-    dtype = np.dtype(np.uint8) if storage.shared else np.dtype(f"V{first.itemsize}")
-    return np.zeros(storage.shape, dtype)
+    """A copy of the storage's values, in row-major order, that the process of the run shares."""
+    if given is None:
+        dtype = np.dtype(np.uint8) if storage.shared else np.dtype(f"V{first.itemsize}")
+        return shared_zeros(storage.shape, dtype)
+    values = shared_zeros(storage.shape, given.dtype)
+    values[...] = given.reshape(storage.shape)
+    return values
 
 
-def _violations(
-    record: ctypes.Array[ctypes.c_int64], sites: Sequence[Site]
-) -> tuple[Violation, ...]:
-    number, dimension, index, size = record
+def _violations(record: np.ndarray, sites: Sequence[Site]) -> tuple[Violation, ...]:
+    number, dimension, index, size, _ = record.tolist()
     if number == 0:
         return ()
     site = sites[number - 1]
+    if dimension == ASSERTED:
+        return (Violation(site.span, site.text, asserted=True),)
     message = (
         f"{site.text}: index {index} is out of bounds for dimension {dimension} of size {size}"
     )

@@ -389,3 +389,66 @@ def test_what_nothing_stands_for() -> None:
     module = parse_cell(STENCIL, cell="f", context=ir.Context())
     with pytest.raises(BindError, match=r"no array or number is given for %arg0, which is i32"):
         caller_memory(program_function(module), None)
+
+
+ENDS = {
+    "an assertion": (
+        """func.func @f(%a: memref<4xi64>) {
+  %at = arith.constant 0 : index
+  %x = memref.load %a[%at] : memref<4xi64>
+  %zero = arith.constant 0 : i64
+  %holds = arith.cmpi ne, %x, %zero : i64
+  cf.assert %holds, "the first is 0"
+  memref.store %zero, %a[%at] : memref<4xi64>
+  return
+}""",
+        "",
+    ),
+    "a division by 0": (
+        """func.func @f(%a: memref<4xi64>) {
+  %at = arith.constant 0 : index
+  %x = memref.load %a[%at] : memref<4xi64>
+  %seven = arith.constant 7 : i64
+  %y = arith.divsi %seven, %x : i64
+  memref.store %y, %a[%at] : memref<4xi64>
+  return
+}""",
+        "killed by SIGFPE",
+    ),
+    "no end of calls": (
+        """func.func private @g(%a: memref<4xi64>) {
+  %big = memref.alloca() : memref<4096xi64>
+  %at = arith.constant 0 : index
+  %x = memref.load %a[%at] : memref<4xi64>
+  memref.store %x, %big[%at] : memref<4096xi64>
+  func.call @g(%a) : (memref<4xi64>) -> ()
+  %y = memref.load %big[%at] : memref<4096xi64>
+  memref.store %y, %a[%at] : memref<4xi64>
+  return
+}
+func.func @f(%a: memref<4xi64>) {
+  func.call @g(%a) : (memref<4xi64>) -> ()
+  return
+}""",
+        "killed by SIGSEGV",
+    ),
+}
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("what", ENDS)
+def test_what_ends_a_program_does_not_end_this_process(what: str, checks: bool) -> None:
+    text, ended = ENDS[what]
+    after, found = run(text, {"a": np.zeros(4, np.int64)}, checks=checks)
+    assert found.ended == ended
+    asserted = [each.message for each in found.violations if each.asserted]
+    assert asserted == ["the first is 0"] * (what == "an assertion")
+    assert after["a"].tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_an_assertion_that_holds(checks: bool) -> None:
+    text, _ = ENDS["an assertion"]
+    after, found = run(text, {"a": np.ones(4, np.int64)}, checks=checks)
+    assert (found.ended, found.violations) == ("", ())
+    assert after["a"].tolist() == [0, 1, 1, 1]

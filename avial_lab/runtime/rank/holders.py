@@ -1,0 +1,216 @@
+"""Who holds what of arrays that stay with ranks, and what has to move before each has what it
+wants.
+
+Resident, boxes that are wanted -> boxes to send and to receive, by rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from avial_lab.core.buffers import Storage
+from avial_lab.core.errors import ClusterError
+from avial_lab.core.regions import Box
+from avial_lab.core.words import brief
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.rank.engine import NOTHING, StepOperand
+
+_NUMBERS = count(1)
+
+Wanted = Callable[[Sequence[int], int, int], Box]
+"""(shape of an array, rank, number of ranks) -> the box of it that the rank is to have."""
+
+
+@dataclass(eq=False)
+class Resident:
+    """An array's memory on the engines; forgotten there when nobody here has it any more.
+
+    pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
+    the engines that have it, and no others.
+    """
+
+    number: int
+    storage: Storage
+    pieces: tuple[Piece, ...] = ()
+    home: object = None
+
+    @property
+    def held_bytes(self) -> dict[int, int]:
+        """By rank, what it holds, borrowed copies too."""
+        held: dict[int, int] = {}
+        for piece in self.pieces:
+            held[piece.rank] = held.get(piece.rank, 0) + piece.box.size * self.storage.itemsize
+        return held
+
+    def __repr__(self) -> str:
+        return brief(self, f"number {self.number}, {self.storage.nbytes} bytes")
+
+
+class LostArray(ClusterError):
+    """What an array held is gone, with the ranks that had it."""
+
+    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
+        super().__init__(f"the array is gone: {why}", hint="make it again")
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """What library code made, and what the ranks sent each other for it."""
+
+    results: tuple[tuple[Resident, np.dtype], ...]
+    messages: int
+    nbytes: int
+
+
+def step_operands(
+    resident: Resident, dtype: np.dtype, wanted: Wanted, ranks: int
+) -> list[StepOperand]:
+    """By rank: the box that it is to have, what it lacks of it, and what it sends to others; each
+    element that is lacking comes from the first that holds it.
+    """
+    storage = resident.storage
+    boxes = [wanted(storage.shape, rank, ranks) for rank in range(ranks)]
+    sends: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
+    receives: dict[int, list[tuple[int, Box]]] = {rank: [] for rank in range(ranks)}
+    holders = [(rank, box) for rank, boxes in holders_of(resident.pieces).items() for box in boxes]
+    for rank, box in enumerate(boxes):
+        held = [piece.box for piece in resident.pieces if piece.rank == rank]
+        for holder, part in holders:
+            common = part.intersection(box)
+            if holder == rank or common is None or any(each.contains(common) for each in held):
+                continue
+            sends[holder].append((rank, common))
+            receives[rank].append((holder, common))
+    return [
+        StepOperand(resident.number, storage, dtype, boxes[r], tuple(sends[r]), tuple(receives[r]))
+        for r in range(ranks)
+    ]
+
+
+def new_resident(shape: Sequence[int], itemsize: int, number: int | None = None) -> Resident:
+    """An array of a number that no other has."""
+    number = new_number() if number is None else number
+    name = f"resident{number}"
+    return Resident(number, Storage(name, tuple(shape), itemsize, (name,)))
+
+
+def rows(shape: Sequence[int], rank: int, ranks: int) -> Box:
+    """The rank's block of rows: from rank * n // ranks, as loops are divided. An array without
+    dimensions is rank 0's.
+    """
+    if not shape and rank:
+        return NOTHING
+    return blocks(0)(shape, rank, ranks)
+
+
+def blocks(dim: int) -> Wanted:
+    """The rank's block along that dimension; all of an array that has none."""
+
+    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
+        if not shape:
+            return Box.whole(shape)
+        low, high = (shape[dim] * r // ranks for r in (rank, rank + 1))
+        start, stop = [0] * len(shape), list(shape)
+        start[dim], stop[dim] = low, high
+        return Box(tuple(start), tuple(stop))
+
+    return box
+
+
+def everywhere(shape: Sequence[int], rank: int, ranks: int) -> Box:
+    """All of it."""
+    del rank, ranks
+    return Box.whole(shape)
+
+
+def on_one(shape: Sequence[int], rank: int, ranks: int) -> Box:
+    """All of it for rank 0, and nothing for the others."""
+    return Box.whole(shape if rank == 0 else (0,) * len(shape))
+
+
+def as_told(boxes: Sequence[Box | None]) -> Wanted:
+    """By rank: this box, or nothing."""
+
+    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
+        del ranks
+        found = boxes[rank]
+        return found if found is not None else Box.whole((0,) * len(shape))
+
+    return box
+
+
+def boxes_of(resident: Resident | None, shape: Sequence[int], ranks: int) -> list[Box]:
+    """Each rank's own part: as the array lies, if every rank has one box of it and nobody else has;
+    else its rows.
+    """
+    chosen = holders_of(resident.pieces) if resident is not None else {}
+    if resident is not None and shape and all(len(boxes) == 1 for boxes in chosen.values()):
+        nothing = Box.whole((0,) * len(shape))
+        boxes = [chosen[rank][0] if rank in chosen else nothing for rank in range(ranks)]
+        if sum(box.size for box in boxes) == Box.whole(shape).size:
+            return boxes
+    return [rows(shape, rank, ranks) for rank in range(ranks)]
+
+
+def new_number() -> int:
+    """That no other array of this process has."""
+    return next(_NUMBERS)
+
+
+def holders_of(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:
+    """Of pieces of one array, each element by one rank: the first in order that holds it. Pieces of
+    different holders are equal boxes, as the ownership runtime keeps them, or apart.
+    """
+    chosen: dict[int, list[Box]] = {}
+    seen: set[Box] = set()
+    for piece in pieces:
+        if piece.box not in seen:
+            seen.add(piece.box)
+            chosen.setdefault(piece.rank, []).append(piece.box)
+    return {rank: tuple(boxes) for rank, boxes in chosen.items()}
+
+
+def given_pieces(arrays: Mapping[str, Resident]) -> tuple[Piece, ...]:
+    """Who holds what of them, by the storages that they are for."""
+    return tuple(
+        Piece(piece.rank, storage, piece.box)
+        for storage, resident in arrays.items()
+        for piece in resident.pieces
+    )
+
+
+def asked_for(
+    arrays: Mapping[str, Resident], pieces: Sequence[Piece], ranks: int
+) -> list[tuple[Resident, np.dtype, Wanted]]:
+    """Operands of a step that brings these pieces to the ranks that they are for."""
+    hulls: dict[str, dict[int, Box]] = {name: {} for name in arrays}
+    for piece in pieces:
+        if piece.storage in arrays:
+            hull = hulls[piece.storage].get(piece.rank, piece.box)
+            hulls[piece.storage][piece.rank] = hull.hull(piece.box)
+    told = {
+        name: as_told([boxes.get(rank) for rank in range(ranks)]) for name, boxes in hulls.items()
+    }
+    return [
+        (resident, np.dtype((np.void, resident.storage.itemsize)), told[name])
+        for name, resident in arrays.items()
+        if resident.pieces
+    ]
+
+
+def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known: bool) -> None:
+    """After a run: who holds what of them. known: of a program whose messages are, which says
+    nothing of arrays that it leaves as they are.
+    """
+    for storage, resident in arrays.items():
+        pieces = tuple(
+            Piece(piece.rank, resident.storage.name, piece.box)
+            for piece in held
+            if piece.storage == storage
+        )
+        if pieces or not known:
+            resident.pieces = pieces

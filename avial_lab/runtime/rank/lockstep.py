@@ -1,0 +1,145 @@
+"""Ranks that all run one script: before they do something together, each says what it has done
+since the last time and is about to do, and where.
+
+Entries of this rank -> nothing, or ScriptsDiffer on every rank. A rank that has come to its end
+says so too, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from avial_lab.core.errors import AvialError
+
+if TYPE_CHECKING:  # imports mpi4py, which starts MPI
+    from mpi4py.MPI import Intracomm, Request
+
+NOTICE_S = 10.0
+"""After which a rank says that it waits, and where."""
+
+_SPIN_S, _PAUSE_S, _LONGEST_PAUSE_S = 100e-6, 20e-6, 1e-3
+_DIGEST_BYTES = 16
+
+Entry = tuple[str, str]
+"""What a rank does, and the line of its script."""
+
+
+class ScriptsDiffer(AvialError):
+    """Ranks that should do the same do not."""
+
+
+@dataclass
+class Lockstep:
+    """This rank's end. notes: what it has done by itself since the last meeting; pending: what it
+    has recorded since then, for people.
+    """
+
+    comm: Intracomm
+    notes: list[Entry] = field(default_factory=list[Entry])
+    pending: Callable[[], Sequence[Entry]] = tuple
+    over: bool = False
+
+    def note(self, what: str, where: str) -> None:
+        """The others will be asked whether they have done so, too."""
+        self.notes.append((what, where))
+
+    def meet(
+        self,
+        what: str,
+        where: str,
+        said: Callable[[], bytes] = bytes,
+    ) -> None:
+        """Returns once all ranks are about to do this. said: what they have to agree in besides.
+
+        What nobody can reach any more lives on a rank until its collector comes: where the ranks
+        differ, they look again after all have collected.
+        """
+        if self.over:
+            raise ScriptsDiffer(
+                "the ranks did different things before, and do nothing together any more"
+            )
+        if self._agree(what, said) or (gc.collect() >= 0 and self._agree(what, said)):
+            self.notes.clear()
+            return
+        self.over = True
+        mine = [*self.notes, *self.pending(), (what, where)]
+        raise differing(self.comm.allgather(mine))
+
+    def end(self, why: str) -> None:
+        """The script of this rank is over."""
+        if self.over:
+            return
+        with suppress(ScriptsDiffer):  # the others say it: here nothing was left to do
+            self.meet("ends", why)
+        self.over = True
+
+    def _agree(self, what: str, said: Callable[[], bytes]) -> bool:
+        digest = blake2b(said(), digest_size=_DIGEST_BYTES)
+        for done, _ in self.notes:
+            digest.update(done.encode())
+        digest.update(what.encode())
+        mine = np.frombuffer(digest.digest(), np.uint8)
+        all_of_them = np.empty((self.comm.size, _DIGEST_BYTES), np.uint8)
+        try:
+            self.patiently(self.comm.Iallgather(mine, all_of_them))
+        except BaseException:
+            self.over = True  # Ctrl-C: the others may be anywhere
+            raise
+        return bool((all_of_them == mine).all())
+
+    def patiently(self, request: Request) -> None:
+        """Wait without taking a core from those that are waited for."""
+        began = time.perf_counter()
+        pause, told = _PAUSE_S, False
+        while not request.Test():
+            waited = time.perf_counter() - began
+            if waited < _SPIN_S:
+                continue
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+            if waited > NOTICE_S and not told:
+                told = True
+                sys.stderr.write(
+                    f"rank {self.comm.rank} of {self.comm.size} waits for the others, "
+                    f"which do not come to what it does{_last(self.notes)}\n"
+                )
+
+
+def differing(ranks: Sequence[Sequence[Entry]]) -> ScriptsDiffer:
+    """The error for what each rank has done, in order: the first place where they differ."""
+    for entries in zip_longest(*ranks):
+        if len({entry and entry[0] for entry in entries}) == 1:
+            continue
+        alike: dict[str, list[int]] = {}
+        for rank, entry in enumerate(entries):
+            alike.setdefault("nothing" if entry is None else entry[0], []).append(rank)
+        told = [f"{_ranks(those)}: {what}{_at(entries[those[0]])}" for what, those in alike.items()]
+        return ScriptsDiffer(
+            f"the ranks do different things: {'; '.join(told)}",
+            hint="under mpiexec every rank does the same with arrays, in the same order; ask for "
+            "values on all ranks and print them on one; what each rank has for itself comes in by "
+            "from_local",
+        )
+    return ScriptsDiffer("the ranks did different things with arrays of the same kinds")
+
+
+def _ranks(those: Sequence[int]) -> str:
+    return f"rank {those[0]}" if len(those) == 1 else f"ranks {', '.join(map(str, those))}"
+
+
+def _at(entry: Entry | None) -> str:
+    return f" ({entry[1]})" if entry is not None and entry[1] else ""
+
+
+def _last(notes: Sequence[Entry]) -> str:
+    return f" after {notes[-1][1]}" if notes else ""

@@ -1,0 +1,81 @@
+"""A script that every rank runs, under mpiexec; what it finds wrong ends it with an error.
+
+mpiexec -n 3 python -m tests.ptensor.own_ranks_script EXAMPLES
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import avial_lab.ptensor as xp
+from avial_lab.core.regions import Box
+from tests.ptensor.test_programs import Step, programs, run
+
+ME, ALL = xp.on().connection.residence.rank, xp.on().ranks  # type: ignore[union-attr]
+
+
+def check_parts() -> None:
+    """Parts of every rank, uneven, some of them empty: joined, computed with, read by all."""
+    mine = np.full((ME * 2 % 3, 2), float(ME))
+    joined = xp.from_local(mine)
+    want = np.concatenate([np.full((r * 2 % 3, 2), float(r)) for r in range(ALL)])
+    np.testing.assert_array_equal(np.asarray(joined), want)
+    np.testing.assert_array_equal(joined.local, mine.reshape(joined.local.shape))
+    np.testing.assert_array_equal(want[joined.local_box], joined.local)
+    assert not joined.local.flags.writeable
+    doubled = joined * 2 + xp.arange(2.0)
+    np.testing.assert_array_equal(np.asarray(doubled), want * 2 + np.arange(2.0))
+    np.testing.assert_array_equal(doubled.local, np.asarray(doubled)[doubled.local_box])
+    with pytest.raises(ValueError, match=r"rank 0 has float64 of shape|at least one dimension"):
+        xp.from_local(np.zeros((1, 2 + ME)) if ALL > 1 else np.zeros(()))
+
+
+def check_kept() -> None:
+    """A part that somebody looks at is nobody else's memory."""
+    x = xp.asarray(np.arange(30.0))
+    seen, box = x.local, x.local_box
+    del x
+    for k in range(120):
+        xp.sync()
+        xp.asarray(np.full(30, float(k))).local.sum()
+    np.testing.assert_array_equal(seen, np.arange(30.0)[box])
+
+
+def check_library_and_errors() -> None:
+    x = xp.asarray(np.array([3.0, np.nan, 1.0, 2.0, 5.0, 4.0, -0.0]))
+    assert str(xp.sort(x)) == "Array([-0.,  1.,  2.,  3.,  4.,  5., nan])"
+    assert xp.nonzero(x > 2)[0].tolist() == [0, 4, 5]
+    with pytest.raises(np.linalg.LinAlgError):
+        xp.linalg.inv(xp.zeros((3, 3)))
+    assert float(x[0]) == 3.0, "a singular matrix costs no array"
+    many = xp.asarray(np.arange(200_000.0))
+    halves = xp.sqrt(many) * 0.5 + many
+    np.testing.assert_allclose(
+        np.asarray(halves), np.sqrt(np.arange(2e5)) * 0.5 + np.arange(2e5), rtol=1e-15
+    )
+    assert xp.report()["compiled"] == 1
+    assert Box.whole((7,)).size == x.size
+
+
+def check_programs(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @given(programs(), st.sampled_from([0, 2, 5]))
+    def alike(program: list[tuple[int, list[Step]]], forced: int) -> None:
+        want, got = run(program, np), run(program, xp.on(), forced=forced)
+        for mine, numpys in zip(got, want, strict=True):
+            np.testing.assert_array_equal(mine, numpys)
+
+    alike()
+
+
+if __name__ == "__main__":
+    check_parts()
+    check_kept()
+    check_library_and_errors()
+    check_programs(int(sys.argv[1]))
+    assert "ipyparallel" not in sys.modules, "no controller has been there"
