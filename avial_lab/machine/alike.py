@@ -114,6 +114,8 @@ _OF_NODE = {
 _OF_GPU = {
     "flops_per_s": ("a GPU computes", Quantity.FLOPS),
     "memory_bytes_per_s": ("a GPU's memory", Quantity.BYTES_PER_S),
+    "host_bytes_per_s": ("a GPU's link: bandwidth", Quantity.BYTES_PER_S),
+    "host_latency_s": ("a GPU's link: latency", Quantity.SECONDS),
 }
 _OF_LINK = {
     "bandwidth_bytes_per_s": ("bandwidth", Quantity.BYTES_PER_S),

@@ -16,8 +16,12 @@
     crossings:           # what a message goes through in such a group
       - {group: leaf0, link: eth}
 
-A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core; links may be not `shared`
-by their messages, or not `duplex`.
+A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core, and GPUs; the last two, of
+a GPU's link to its host, may be left out. Links may be not `shared` by their messages, or not
+`duplex`.
+
+        gpus: {count: 2, arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB,
+               host_bandwidth: 50 GB/s, host_latency: 8 us}
 
 Path -> Topology, and back. Every number has a unit. Unknown keys are refused with the near one;
 what is wrong is told with line and column. Nothing in the file is evaluated.
@@ -141,7 +145,8 @@ _NODE = (
     "name", "count", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory",
     "sockets", "ranks", "gpus", "caches",
 )  # fmt: skip
-_GPU = ("count", "arch", "flops", "bandwidth", "memory")
+_GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host_latency")
+_NEEDED_GPU = _GPU[1:5]
 _LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex")
 _CACHE = ("size", "bandwidth")
 _MEMBERS = ("name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings")
@@ -226,9 +231,9 @@ def _caches(entry: _Reader) -> tuple[tuple[int, float], ...]:
 
 def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
     members = entry.mapping("gpus", _GPU)
-    for key in _GPU[1:]:
+    for key in _NEEDED_GPU:
         if key not in members:
-            raise entry.error(f"gpus have '{key}'", f"gpus need {', '.join(_GPU[1:])}")
+            raise entry.error(f"gpus have '{key}'", f"gpus need {', '.join(_NEEDED_GPU)}")
     gpu = Accelerator(
         "gpu",
         members["arch"].word("arch"),
@@ -236,6 +241,12 @@ def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
         members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S),
         int(members["memory"].quantity("memory", Quantity.BYTES)),
     )
+    if "host_bandwidth" in members:
+        rate = members["host_bandwidth"].quantity("host_bandwidth", Quantity.BYTES_PER_S)
+        gpu = replace(gpu, host_bytes_per_s=rate)
+    if "host_latency" in members:
+        latency = members["host_latency"].quantity("host_latency", Quantity.SECONDS)
+        gpu = replace(gpu, host_latency_s=latency)
     return (gpu,) * (members["count"].whole("count") if "count" in members else 1)
 
 
@@ -394,6 +405,8 @@ def _node_words(node: Node, count: int) -> dict[str, str]:
                 "flops": written(gpu.flops_per_s, Quantity.FLOPS),
                 "bandwidth": written(gpu.memory_bytes_per_s, rate),
                 "memory": written(gpu.memory_bytes, Quantity.BYTES),
+                "host_bandwidth": written(gpu.host_bytes_per_s, rate),
+                "host_latency": written(gpu.host_latency_s, Quantity.SECONDS),
             }
         )  # fmt: skip
     return words

@@ -219,6 +219,8 @@ class _NodeBox:
         )
         rate = written(gpu.memory_bytes_per_s, Quantity.BYTES_PER_S)
         self._line(f"each with {format_bytes(gpu.memory_bytes)}, {rate}")
+        rate = written(gpu.host_bytes_per_s, Quantity.BYTES_PER_S)
+        self._line(f"its link to the node {rate}, {format_seconds(gpu.host_latency_s)}")
 
     def _link(self) -> None:
         platform = self.topology.speeds
