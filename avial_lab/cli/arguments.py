@@ -155,6 +155,8 @@ def argument_parser() -> argparse.ArgumentParser:
     plan.add_argument(
         "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
     )
+    for flags, how in arguments(["on"]):
+        plan.add_argument(*flags, **how)
     plan.add_argument(
         "--trips",
         type=int,

@@ -87,6 +87,13 @@ PARALLEL = Pipeline(
             at="avial_lab.compiler.passes.distir.pipeline_parallel:PipelineParallel",
             when="--parallel names it",
         ),
+        Row(
+            "recompute",
+            what="Marks what is computed anew on the way back, and kept by nobody.",
+            why="Behind transforms, whose placements say how much each device would keep.",
+            at="avial_lab.compiler.passes.distir.recompute:Recompute",
+            when="--parallel names it",
+        ),
     ),
 )
 

@@ -12,6 +12,11 @@
     routes:              # in place of `switch`, or for pairs that have a way of their own
       - {from: n0, to: n1, links: [eth]}
 
+A node may have GPUs; the last two, of a GPU's link to its host, may be left out:
+
+        gpus: {count: 2, arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB,
+               host_bandwidth: 50 GB/s, host_latency: 8 us}
+
 Path -> Topology. Every number has a unit. Unknown keys are refused with the near one; what is wrong
 is told with line and column. Nothing in the file is evaluated.
 """
@@ -125,7 +130,8 @@ _NODE = (
     "name", "count", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory",
     "sockets", "ranks", "gpus",
 )  # fmt: skip
-_GPU = ("count", "arch", "flops", "bandwidth", "memory")
+_GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host_latency")
+_NEEDED_GPU = _GPU[1:5]
 _LINK = ("name", "kind", "bandwidth", "latency")
 
 
@@ -190,9 +196,9 @@ def _nodes(entry: _Reader) -> list[Node]:
 
 def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
     members = entry.mapping("gpus", _GPU)
-    for key in _GPU[1:]:
+    for key in _NEEDED_GPU:
         if key not in members:
-            raise entry.error(f"gpus have '{key}'", f"gpus need {', '.join(_GPU[1:])}")
+            raise entry.error(f"gpus have '{key}'", f"gpus need {', '.join(_NEEDED_GPU)}")
     gpu = Accelerator(
         "gpu",
         members["arch"].word("arch"),
@@ -200,6 +206,12 @@ def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
         members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S),
         int(members["memory"].quantity("memory", Quantity.BYTES)),
     )
+    if "host_bandwidth" in members:
+        rate = members["host_bandwidth"].quantity("host_bandwidth", Quantity.BYTES_PER_S)
+        gpu = replace(gpu, host_bytes_per_s=rate)
+    if "host_latency" in members:
+        latency = members["host_latency"].quantity("host_latency", Quantity.SECONDS)
+        gpu = replace(gpu, host_latency_s=latency)
     return (gpu,) * (members["count"].whole("count") if "count" in members else 1)
 
 

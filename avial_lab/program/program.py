@@ -56,6 +56,7 @@ from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
+from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.host import busy
 from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
 from avial_lab.machine.topologies import topology_called
@@ -333,7 +334,8 @@ class Program:
         most = machine.ranks if machine is not None else os.cpu_count() or 1
         found: dict[int, tuple[Trace, int]] = {}
         for n in sorted(set(ranks)) or powers(most):
-            on = Topology.local(n) if machine is None else machine.first(n)
+            gpus = n if self.question.options.on == GPU_FAMILY else 0
+            on = Topology.local(n, gpus=gpus) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
             trace = simulated_turns(walked.turns, replace(walked.costs, profile={}), on)
             found[n] = trace, walked.turns.sent[0]

@@ -22,6 +22,7 @@ from avial_lab.cli.question import (
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.errors import BindError
 from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.host import busy
 from avial_lab.machine.measured import kept, yaml_of
 from avial_lab.machine.presets import PRESET, PRESETS
@@ -51,7 +52,7 @@ def plan_command(options: argparse.Namespace) -> int:
     check_folders(options.trace, options.report)
     if _is_of_loops(options.program):
         return _plan_loops(options)
-    _refuse(options, "loops", ("ranks", "trips", "report"))
+    _refuse(options, "loops", ("ranks", "trips", "report", "on"))
     workflow, topology = _graph(options), topology_called(options.topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
     pins = dict(_pin(text) for text in options.place)
@@ -101,8 +102,14 @@ def _plan_loops(options: argparse.Namespace) -> int:
     _refuse(options, "tasks", ("place", "policy"))
     machine = topology_called(options.topology)
     machine = machine.first(machine.ranks if options.ranks is None else options.ranks)
-    as_it_is = argparse.Namespace(program=options.program)
-    program = compiled_program(as_it_is, question_of(options), topology=Topology.local(1))
+    on_gpus = options.on == GPU_FAMILY
+    if on_gpus and not machine.gpus:
+        raise BindError(
+            f"{machine.speeds.label} has no GPUs", hint="--topology preset:8-gpu-node has eight"
+        )
+    as_it_is = argparse.Namespace(program=options.program, on=options.on)
+    local = Topology.local(1, gpus=int(on_gpus))
+    program = compiled_program(as_it_is, question_of(options), topology=local)
     if program.plan is None:
         raise BindError(
             f"{options.program} is one task, which cannot be divided among ranks",
