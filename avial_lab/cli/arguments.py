@@ -90,7 +90,10 @@ def argument_parser() -> argparse.ArgumentParser:
     _program_arguments(lower)
     _compile_options(lower)
     lower.add_argument(
-        "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
+        "--to",
+        default="mpi",
+        metavar="STAGE",
+        help="avial, mpi, gpu, llvm, llvmir, object, ptx, sass (of ptxas; sass:sm_80) …",
     )
     lower.add_argument(
         "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
