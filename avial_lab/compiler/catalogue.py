@@ -87,6 +87,13 @@ PARALLEL = Pipeline(
             at="avial_lab.compiler.passes.distir.pipeline_parallel:PipelineParallel",
             when="--parallel names it",
         ),
+        Row(
+            "recompute",
+            what="Marks what is computed anew on the way back, and kept by nobody.",
+            why="Behind transforms, whose placements say how much each device would keep.",
+            at="avial_lab.compiler.passes.distir.recompute:Recompute",
+            when="--parallel names it",
+        ),
     ),
 )
 
@@ -156,7 +163,7 @@ ARITHMETIC = Pipeline(
     ),
 )
 
-_ON_DEVICES = (
+ON_DEVICES = (
     Row(
         "columns-first",
         what="Divides sums of rows by columns, where a GPU is to add them up.",
@@ -169,6 +176,13 @@ _ON_DEVICES = (
         what="Divides a sum, product, minimum or maximum of one element among a GPU's threads.",
         why="Before target-devices, which leaves to the CPU what adds to one element.",
         at="avial_lab.compiler.passes.placement.sums_in_blocks:SumsInBlocks",
+        when="--on",
+    ),
+    Row(
+        "sums-in-copies",
+        what="Has a GPU's threads add to copies of a small array where nobody knows the element.",
+        why="Behind the two that need no copies; before target-devices, as they are.",
+        at="avial_lab.compiler.passes.placement.sums_in_copies:SumsInCopies",
         when="--on",
     ),
     Row(
@@ -266,7 +280,7 @@ PLAIN = Pipeline(
             at="avial_lab.compiler.passes.tasks.drop_in:DropIn",
             when="a function",
         ),
-        *_ON_DEVICES,
+        *ON_DEVICES,
     ),
 )
 
@@ -443,7 +457,7 @@ WRITTEN = Pipeline(
             why="Before place-phases, which divides that loop.",
             at="avial_lab.compiler.passes.tasks.complete_replicates:CompleteReplicates",
         ),
-        *_ON_DEVICES,
+        *ON_DEVICES,
     ),
 )
 

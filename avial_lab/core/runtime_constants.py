@@ -172,10 +172,11 @@ class Table(IntEnum):
     PATTERNS = 12
 
 
-PATTERN_WORDS = 4
+PATTERN_WORDS = 5
 SHARE_WORDS = 8
 MESSAGE_WORDS = 8
-"""Words of a pattern's head, of each share and of each message; `avial_table` in `ownership.h`."""
+COPY_WORDS = 5
+"""Words of a pattern's head, of each share, message and copy; `avial_table` in `ownership.h`."""
 
 
 class PatternFlag(IntEnum):
@@ -246,7 +247,7 @@ PREFIXES: dict[type[Enum], str] = {
 _NUMBERS = (
     "MAX_DIMS", "SMALL_REDUCTION", "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
-    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "HERE_ARRAYS",
+    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "HERE_ARRAYS",
 )  # fmt: skip
 
 

@@ -87,6 +87,18 @@ EAGER_BYTES = 1 << 16
 MOST_ETHERNET_BYTES_PER_S = 50e9
 """A link that is sold as 400 Gbit/s. Where somebody writes more bytes, bits were probably meant."""
 
+# -- devices ---------------------------------------------------------------------------------------
+
+HOST_LINK_BYTES_PER_S = 25e9
+"""Between a host's pinned memory and its GPU, each way: PCIe 4.0 × 16 (NVIDIA's data sheets say 32,
+copies reach some 25)."""
+
+HOST_LINK_LATENCY_S = 8e-6
+"""Until such a copy, begun in a queue, has moved its first byte: taken to be two launches."""
+
+LAUNCH_STEP_S = 4e-6
+"""What a rank does itself to launch a kernel (NVIDIA H200: 3.8 µs, `kernels/results/h200.json`)."""
+
 # -- threads: what is done while they wake and meet, which takes two to five µs (libomp, awake) ----
 
 ADDITIONS_WORTH_THREADS = 200_000

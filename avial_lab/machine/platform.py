@@ -18,6 +18,8 @@ from avial_lab.machine.constants import (
     CLOCK_HZ,
     CORE_CACHE_BYTES_PER_S,
     CORES_THAT_FILL_MEMORY,
+    HOST_LINK_BYTES_PER_S,
+    HOST_LINK_LATENCY_S,
     LAST_CACHE_BYTES_PER_S,
     MEMORY_BYTES_PER_S,
     MESSAGE_BYTES_PER_S,
@@ -36,7 +38,8 @@ ASSUMED = "assumed"
 class Accelerator:
     """A GPU of a node.
 
-    flops_per_s: of fused multiply-adds on f64; on f32 twice that is taken for granted.
+    flops_per_s: of fused multiply-adds on f64; on f32 twice that is taken for granted. host_…: of
+    its link to the node's memory, each way for itself.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Accelerator:
     flops_per_s: float
     memory_bytes_per_s: float
     memory_bytes: int
+    host_bytes_per_s: float = HOST_LINK_BYTES_PER_S
+    host_latency_s: float = HOST_LINK_LATENCY_S
 
     def __repr__(self) -> str:
         memory = format_bytes(self.memory_bytes)

@@ -61,9 +61,10 @@ def _laptop() -> Topology:
 
 
 def _gpu_node() -> Topology:
-    """Eight H100 (SXM: 33 TFLOP/s f64, 3.35 TB/s, 80 GB), each driven by a rank of 8 cores."""
+    """Eight H100 (SXM: 33 TFLOP/s f64, 3.35 TB/s, 80 GB, PCIe 5.0), a rank of 8 cores for each."""
     gpus = tuple(
-        Accelerator(CUDA.device_name(k), "sm_90", 33.5e12, 3.35e12, 80 * GIB) for k in range(8)
+        Accelerator(CUDA.device_name(k), "sm_90", 33.5e12, 3.35e12, 80 * GIB, 55e9)
+        for k in range(8)
     )
     node = Node(
         "node", 64, 50e9, 15e9, 400e9, 1024 * GIB, ((1 << 20, 80e9), (4 << 20, 40e9)),

@@ -28,7 +28,7 @@ from avial_lab.machine.devices import (
     runnable_gpu,
 )
 from avial_lab.machine.devices.cpu import canonical_cpu
-from avial_lab.machine.platform import Node, Platform, assumed_platform
+from avial_lab.machine.platform import Accelerator, Node, Platform, assumed_platform
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,13 @@ class Topology:
     def accelerators(self) -> tuple[Device, ...]:
         """The devices with memory of their own, which is a place: the k-th is place `ranks` + k."""
         return tuple(device for device in self.devices if device.kind.apart)
+
+    def accelerator_of(self, device: Device) -> Accelerator | None:
+        """What is known of a GPU that is one, not an emulated one."""
+        if device.kind.family != GPU_FAMILY or device.emulated:
+            return None
+        there = self.speeds.node(device.node).accelerators
+        return next((each for each in there if each.name == device.name), next(iter(there), None))
 
     def place_of(self, name: str) -> int:
         """The number of the memory that the device of that name works in: of its rank, or its

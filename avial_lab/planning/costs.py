@@ -98,7 +98,7 @@ class Costs:
         """Devices for which this is equal cost the same."""
         named = device.name in self._named
         cores = topology.cores_of_rank[device.rank]
-        gpu, hardware = _accelerator(device, topology), _node(device, topology).hardware
+        gpu, hardware = topology.accelerator_of(device), _node(device, topology).hardware
         return device.kind.name, hardware, cores, gpu, device.name if named else ""
 
     @cached_property
@@ -119,16 +119,21 @@ class Costs:
         demand, source = self.demands.get(task.name), CostSource.ROOFLINE
         if demand is None:
             demand, source = Demand(0, _touched_bytes(task, graph)), CostSource.GUESSED
-        gpu = _accelerator(device, topology)
+        gpu = topology.accelerator_of(device)
         if gpu is not None:
             return _on_gpu(demand, gpu, source)
         return _on_cores(demand, device, topology, source)
 
 
 def _on_gpu(demand: Demand, gpu: Accelerator, source: CostSource) -> Cost:
-    flops_per_s = gpu.flops_per_s * (2 if demand.element == "f32" else 1) * REACHED_OF_PEAK
-    seconds = max(demand.flops / flops_per_s, demand.nbytes / gpu.memory_bytes_per_s)
+    seconds = seconds_on_gpu(demand.flops, demand.nbytes, demand.element, gpu)
     return Cost(seconds, source, f"{_words(demand, source)}, on {gpu.name}", cores=0)
+
+
+def seconds_on_gpu(flops: float, nbytes: float, element: str, gpu: Accelerator) -> float:
+    """Seconds, on the ceilings of its arithmetic and its memory."""
+    peak = gpu.flops_per_s * (2 if element == "f32" else 1) * REACHED_OF_PEAK
+    return max(flops / peak, nbytes / gpu.memory_bytes_per_s)
 
 
 def _on_cores(demand: Demand, device: Device, topology: Topology, source: CostSource) -> Cost:
@@ -159,11 +164,3 @@ def _touched_bytes(task: Task, graph: TaskGraph) -> int:
 
 def _node(device: Device, topology: Topology) -> Node:
     return topology.speeds.node(device.node)
-
-
-def _accelerator(device: Device, topology: Topology) -> Accelerator | None:
-    """What is known of a GPU that is one."""
-    if device.kind.family != GPU_FAMILY or device.emulated:
-        return None
-    there = _node(device, topology).accelerators
-    return next((each for each in there if each.name == device.name), there[0] if there else None)

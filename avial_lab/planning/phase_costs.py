@@ -18,16 +18,15 @@ import numpy as np
 from avial_lab.core.words import brief, count
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.demand import Demand
-from avial_lab.machine.devices import CPU
 from avial_lab.machine.platform import Node
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.costs import CostSource
+from avial_lab.planning.costs import CostSource, seconds_on_gpu
 from avial_lab.planning.turns import Pattern, Turns
 
 
 @dataclass(frozen=True, eq=False)
 class ShareCost:
-    """Of each share of a pattern: seconds alone on its rank, and the bytes that go through the
+    """Of each share of a pattern: seconds alone at its place, and the bytes that go through the
     node's memory meanwhile.
     """
 
@@ -76,18 +75,18 @@ class PhaseCosts:
         self, turns: Turns, found: Sequence[ShareCost], topology: Topology
     ) -> list[ShareCost]:
         """What was measured, divided among the turns as the model has it."""
-        modelled = np.zeros((len(turns.phases), turns.ranks))
+        modelled = np.zeros((len(turns.phases), turns.places))
         for pattern, times, cost in zip(turns.patterns, turns.times, found, strict=True):
             np.add.at(modelled[pattern.phase], pattern.places, times * cost.seconds)
         factor = np.ones_like(modelled)
         number = {name: k for k, name in enumerate(turns.phases)}
-        ranks = {device.name: device.rank for device in topology.devices if device.kind is CPU}
+        places = {device.name: topology.place_of(device.name) for device in topology.devices}
         for (phase, device), seconds in self.profile.items():
-            rank = ranks.get(device)
-            if phase in number and rank is not None and rank < turns.ranks:
-                said = modelled[number[phase], rank]
+            place = places.get(device)
+            if phase in number and place is not None and place < turns.places:
+                said = modelled[number[phase], place]
                 if said > 0:
-                    factor[number[phase], rank] = seconds / said
+                    factor[number[phase], place] = seconds / said
         return [
             ShareCost(cost.seconds * factor[pattern.phase, pattern.places], cost.memory_bytes)
             for pattern, cost in zip(turns.patterns, found, strict=True)
@@ -107,7 +106,7 @@ def _sizes(turns: Turns) -> list[float]:
 def _modelled(
     pattern: Pattern, demand: Demand | None, part: float, topology: Topology
 ) -> ShareCost:
-    """By the roofline, of each rank for its part."""
+    """By the roofline, of each place for its part."""
     touched = pattern.shares[:, 6].astype(np.float64)
     work, n = pattern.work, len(pattern.shares)
     divided = np.ones(n) if pattern.everywhere else work / max(work.sum(), 1e-300)
@@ -118,12 +117,26 @@ def _modelled(
         touched = np.minimum(touched, demand.nbytes * part) if part else touched
         through, element = np.maximum(touched, demand.nbytes * part * divided), demand.element
     seconds, memory = np.zeros(n), np.zeros(n)
+    hosts = np.flatnonzero(pattern.places < topology.ranks)
+    hardware = topology.rank_hardware[0][pattern.places[hosts]]
     for kind, (node, cores) in enumerate(topology.rank_hardware[1]):
-        at = np.flatnonzero(topology.rank_hardware[0][pattern.places] == kind)
+        at = hosts[hardware == kind]
         if at.size:
             seconds[at], memory[at] = roofline(
                 flops[at], touched[at], through[at], element, node, cores
             )
+    there: list[int] = np.flatnonzero(pattern.places >= topology.ranks).tolist()
+    for at in there:
+        device = topology.accelerators[int(pattern.places[at]) - topology.ranks]
+        gpu = topology.accelerator_of(device)
+        if gpu is not None:
+            seconds[at] = seconds_on_gpu(flops[at], through[at], element, gpu)
+            continue
+        one = slice(at, at + 1)
+        node = topology.speeds.node(device.node)
+        seconds[one], memory[one] = roofline(
+            flops[one], touched[one], through[one], element, node, cores=1
+        )
     return ShareCost(seconds, memory)
 
 

@@ -38,6 +38,8 @@ class Point:
     balance: float
     most_waited: str = ""
     """The phase for whose messages the ranks wait longest."""
+    copying: float = 0.0
+    """The part of the time in which something is copied to a device or from one."""
 
     @property
     def mean_message(self) -> float:
@@ -139,12 +141,15 @@ def _point(trace: Trace, messages: int) -> Point:
         sum(share.send_s + share.wait_s for share in found) / whole,
         balance(found),
         max(waited, key=lambda name: waited[name]) if any(waited.values()) else "",
+        sum(share.copy_s for share in found) / whole,
     )
 
 
 def _reason(point: Point) -> str:
     """What most of the time goes into."""
-    between = 1 - point.compute - point.waiting
+    between = 1 - point.compute - point.waiting - point.copying
+    if point.copying >= max(point.compute, point.waiting, between):
+        return f"{100 * point.copying:.0f} % of the time is copies to and from devices"
     if point.waiting >= max(point.compute, between):
         what = f"{100 * point.waiting:.0f} % of the ranks' time is sending and waiting"
         size = format_bytes(round(point.mean_message))

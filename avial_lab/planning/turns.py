@@ -14,6 +14,7 @@ import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import (
+    COPY_WORDS,
     MESSAGE_WORDS,
     PATTERN_WORDS,
     SHARE_WORDS,
@@ -22,7 +23,8 @@ from avial_lab.core.runtime_constants import (
     PhaseKind,
 )
 from avial_lab.core.words import brief, count
-from avial_lab.trace import Move
+from avial_lab.machine.devices import place_name
+from avial_lab.trace import Copy, Move
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +34,15 @@ class Pattern:
     shares: (n, SHARE_WORDS): place, ranges, iterations inside, below and above (inside is -1 where
     the part is not split for messages under way), work, bytes touched, bytes of the largest box.
     messages: (m, MESSAGE_WORDS): source, dest (-1: all others), bytes, flags, array, count, low,
-    high. Both as `avial_table` in `ownership.h` has them.
+    high. copies: (c, COPY_WORDS): source, dest (places of one rank), bytes, array, whether it waits
+    for a message of the phase. All as `avial_table` in `ownership.h` has them.
     """
 
     phase: int
     flags: int
     shares: np.ndarray
     messages: np.ndarray
+    copies: np.ndarray
 
     @property
     def kind(self) -> PhaseKind:
@@ -66,14 +70,17 @@ class Pattern:
     def __repr__(self) -> str:
         partial = " of partial results" if self.flags & PatternFlag.PARTIAL else ""
         messages = count(len(self.messages), "message")
-        return brief(self, f"{count(len(self.shares), 'share')}, {messages}{partial}")
+        copies = f", {count(len(self.copies), 'copy')}" if len(self.copies) else ""
+        return brief(self, f"{count(len(self.shares), 'share')}, {messages}{copies}{partial}")
 
 
 @dataclass(frozen=True, eq=False)
 class Turns:
     """A whole run. `words` are the patterns, one after the other; turns: (n, 4): phase, pattern,
     pattern of the partial results (-1: none), barriers after it. Where the plan is not `complete`
-    control depends on data, and loops took `trips` turns for that.
+    control depends on data, and loops took `trips` turns for that. drivers: which rank drives each
+    device; the k-th is place `ranks` + k. With devices the last of `phases` has no name: in it what
+    they hold of the results is copied to the hosts.
     """
 
     ranks: int
@@ -83,6 +90,12 @@ class Turns:
     words: np.ndarray
     complete: bool = True
     trips: int = 2
+    drivers: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> int:
+        """The ranks' memories and the devices'."""
+        return self.ranks + len(self.drivers)
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -99,15 +112,18 @@ class Turns:
     def _patterns(self) -> Iterator[Pattern]:
         at = 0
         while at < len(self.words):
-            phase, flags, shares, messages = self.words[at : at + PATTERN_WORDS].tolist()
+            head: list[int] = self.words[at : at + PATTERN_WORDS].tolist()
+            phase, flags, shares, messages, copies = head
             at += PATTERN_WORDS
             middle = at + shares * SHARE_WORDS
-            end = middle + messages * MESSAGE_WORDS
+            last = middle + messages * MESSAGE_WORDS
+            end = last + copies * COPY_WORDS
             yield Pattern(
-                phase,
+                phase % len(self.phases),  # the results (-1) are the last
                 flags,
                 self.words[at:middle].reshape(shares, SHARE_WORDS),
-                self.words[middle:end].reshape(messages, MESSAGE_WORDS),
+                self.words[middle:last].reshape(messages, MESSAGE_WORDS),
+                self.words[last:end].reshape(copies, COPY_WORDS),
             )
             at = end
 
@@ -121,7 +137,7 @@ class Turns:
     def begun(self) -> dict[str, int]:
         """How often each phase is begun, by its name."""
         numbers = np.bincount(self.turns[:, 0], minlength=len(self.phases)).tolist()
-        return {name: k for name, k in zip(self.phases, numbers, strict=False) if k}
+        return {name: k for name, k in zip(self.phases, numbers, strict=False) if k and name}
 
     @cached_property
     def sent(self) -> tuple[int, int]:
@@ -145,5 +161,23 @@ class Turns:
                     found[key] = number + times, total + times * nbytes
         return tuple(
             Move(self.phases[phase], source, dest, *amounts)
+            for (phase, source, dest), amounts in sorted(found.items())
+        )
+
+    def copies(self) -> tuple[Copy, ...]:
+        """What goes between a rank's memory and its devices', phase by phase."""
+        found: dict[tuple[int, int, int], tuple[int, int]] = {}
+        for pattern, times in zip(self.patterns, self.times.tolist(), strict=True):
+            for source, dest, nbytes, *_ in pattern.copies.tolist():
+                key = pattern.phase, source, dest
+                number, total = found.get(key, (0, 0))
+                found[key] = number + times, total + times * nbytes
+        return tuple(
+            Copy(
+                self.phases[phase],
+                place_name(source, self.ranks),
+                place_name(dest, self.ranks),
+                *amounts,
+            )
             for (phase, source, dest), amounts in sorted(found.items())
         )

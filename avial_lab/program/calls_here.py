@@ -20,11 +20,17 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from avial_lab.compiler.frontends.python.kinds import kind_of_number
+from avial_lab.compiler.frontends.python.prints import LOG_HEAD
 from avial_lab.compiler.frontends.python.translate import Translated
 from avial_lab.compiler.frontends.python.values import Fixed
 from avial_lab.core.runtime_constants import HereResult
 from avial_lab.core.words import brief, format_seconds
-from avial_lab.program.function_calls import Sizes, handed_back, new_results
+from avial_lab.program.function_calls import (
+    Sizes,
+    handed_back,
+    new_results,
+    print_out,
+)
 from avial_lab.program.program import Program
 from avial_lab.runtime.native.here import RunHere, may_run_here, run_here
 
@@ -108,7 +114,7 @@ class CallHere:
     and what they were when it was compiled. own: the arrays of the last call's results. Which
     argument goes where: arrays, whose address is handed over; numbers, into the program's memory;
     captured ones, with their sizes. results are numbers, made are arrays. sizes: the open
-    ones. Closed after `most_s` in calls.
+    ones. Closed after `most_s` in calls. log: that of prints, by its name.
     """
 
     program: Program
@@ -131,6 +137,7 @@ class CallHere:
     made: list[tuple[str, tuple[int, ...], np.dtype]] = field(
         default_factory=list["tuple[str, tuple[int, ...], np.dtype]"]
     )
+    log: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def __repr__(self) -> str:
         state = "no more" if self.closed else f"after {format_seconds(self.there_s)} there"
@@ -157,9 +164,13 @@ class CallHere:
                 given[place] = array.ctypes.data
             for name, array in own.items():
                 given[run.place[name]] = _address(array)
+            for log in self.log.values():
+                log[:LOG_HEAD] = 0
             began = time.perf_counter()
             ended = run()
             self._judge(time.perf_counter() - began)
+            if self.log and ended != HereResult.REFUSED:
+                print_out(self.translated, self.log)
             for name, cell in self.results:
                 own[name] = cell.copy()
             if ended == HereResult.FAILED:
@@ -213,6 +224,9 @@ def call_here(
     for name, array in translated.captured.items():
         if name in run.place:
             here.captured.append((run.place[name], array, array.nbytes))
+    if translated.printing is not None:
+        name = translated.printing.log
+        here.log[name] = run.arrays[name].view(np.int64)
     for name, array in new_results(translated.result, sizes).items():
         if name not in run.place:
             return None

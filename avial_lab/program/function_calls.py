@@ -6,6 +6,7 @@ kind; the program's arrays. The program's arrays after a run -> what the functio
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any, cast
@@ -182,9 +183,22 @@ def new_results(result: Result, sizes: Sizes) -> dict[str, Array]:
             return {}
 
 
-def spare_arrays(translated: Translated, sizes: Sizes) -> dict[str, Array]:
-    """Memory that the program works in, of anything."""
-    return {each.name: np.empty(_sized(each.shape, sizes), each.dtype) for each in translated.spare}
+def own_arrays(translated: Translated, sizes: Sizes) -> dict[str, Array]:
+    """What the program is handed besides its arguments: memory for its results, memory of anything
+    to work in, and the log of its prints.
+    """
+    own = new_results(translated.result, sizes)
+    for each in translated.spare:
+        own[each.name] = np.empty(_sized(each.shape, sizes), each.dtype)
+    if translated.printing is not None:
+        own[translated.printing.log] = translated.printing.new_log()
+    return own
+
+
+def print_out(translated: Translated, arrays: Mapping[str, Array]) -> None:
+    """What a run has printed."""
+    if translated.printing is not None:
+        sys.stdout.write(translated.printing.text(arrays[translated.printing.log]))
 
 
 def _sized(shape: Shape, sizes: Sizes) -> tuple[int, ...]:

@@ -39,6 +39,7 @@ from avial_lab.core.errors import (
     VerifyError,
 )
 from avial_lab.core.words import brief, count, format_seconds
+from avial_lab.program.annotations import Declared, declared
 from avial_lab.program.calls_here import (
     LONG_S,
     CallHere,
@@ -57,11 +58,11 @@ from avial_lab.program.function_calls import (
     arrays_of,
     call_key,
     handed_back,
-    new_results,
     open_shapes,
     overlapping,
+    own_arrays,
+    print_out,
     sizes_of,
-    spare_arrays,
     surroundings,
 )
 from avial_lab.program.other_sizes import for_sizes
@@ -161,9 +162,8 @@ class FunctionProgram:
             if key in self._here:
                 return self(*args)
         translated, sizes = version.translated, version.sizes
-        arrays = arrays_of(given, translated)
-        own = new_results(translated.result, sizes)
-        arrays |= own | spare_arrays(translated, sizes)
+        own = own_arrays(translated, sizes)
+        arrays = arrays_of(given, translated) | own
         program = replace(version.program, arrays=arrays)
         self._last, self._last_here = replace(version, program=program), None
         place = self._place(program)
@@ -176,6 +176,7 @@ class FunctionProgram:
         if isinstance(place, OneRank) and key is not None and not self._placed:
             self._paces[version.translated] = Pace.of(given, took)
             self._keep_here(key, version, given)
+        print_out(translated, own)
         return handed_back(translated.result, given, own, sizes)
 
     @property
@@ -265,10 +266,31 @@ class FunctionProgram:
     def _around(self) -> object:
         return surroundings(self.py_func)
 
+    @functools.cached_property
+    def _declared(self) -> Declared | None:
+        return declared(self.py_func)
+
+    def compile_ahead(self) -> None:
+        """For any size, where annotations say what the arguments are: `u: "f64[n, m]"`."""
+        if self._declared is None or self.options.get("dynamic") is False:
+            return
+        given = self._declared.sample()
+        handed, shapes = self._handed(given), self._open_shapes(given)
+        counts = {name for name, value in given.items() if isinstance(value, int | np.integer)}
+        if shapes is None or counts - handed:
+            return  # an integer that has to be known
+        made = self._open_version(given, handed, shapes)
+        if made is not None:
+            self.versions[call_key(given, handed, shapes), self._ranks(), self._around()] = made
+
     def _open_shapes(self, given: Mapping[str, object]) -> Shapes | None:
         """None where the sizes are constants of the program."""
         if not set(self.options) <= _OPEN or self._has_tasks or overlapping(given):
             return None
+        if self._declared is not None:
+            named = self._declared.shapes_of(given)
+            if named is not None:
+                return named
         shapes = open_shapes(given)
         is_open = any(isinstance(n, str) for shape in shapes.values() for n in shape)
         return shapes if is_open else None
@@ -289,7 +311,7 @@ class FunctionProgram:
     def _of_size(self, version: Version, given: Mapping[str, object]) -> Version:
         """One of any size, for these."""
         sizes = sizes_of(version.translated, given)
-        arrays = _all_arrays(version.translated, given, sizes)
+        arrays = arrays_of(given, version.translated) | own_arrays(version.translated, sizes)
         if not self._isolated and isinstance(self._place(version.program), OneRank):
             spare = [each.name for each in version.translated.spare]
             program = for_sizes(version.program, arrays, spare)
@@ -305,7 +327,7 @@ class FunctionProgram:
         self, translated: Translated, given: Mapping[str, object], *, dynamic: bool = False
     ) -> Version:
         sizes = sizes_of(translated, given)
-        arrays = _all_arrays(translated, given, sizes)
+        arrays = arrays_of(given, translated) | own_arrays(translated, sizes)
         return Version(translated, self._program(translated, arrays, dynamic=dynamic), sizes)
 
     def _program(
@@ -475,8 +497,8 @@ class FunctionProgram:
     def _bound_here(self, here: CallHere, args: tuple[object, ...]) -> Program:
         """The program of a call that was made in this process, on what it was made with."""
         given = dict(zip(here.names, args, strict=True))
-        arrays = arrays_of(given, here.translated) | here.own
-        arrays |= spare_arrays(here.translated, here.sizes)
+        arrays = arrays_of(given, here.translated) | own_arrays(here.translated, here.sizes)
+        arrays |= here.own
         trace = Trace(1, (), threads=(1,), note="in the calling process")
         return replace(here.program, arrays=arrays, trace=trace)
 
@@ -534,13 +556,6 @@ class _Family:
         """
         spent = self.spent.get(size, 0.0)
         return self.same_bits and not self.dynamic and spent > MOST_OPEN_S
-
-
-def _all_arrays(
-    translated: Translated, given: Mapping[str, object], sizes: Sizes
-) -> dict[str, np.ndarray[Any, Any]]:
-    own = new_results(translated.result, sizes)
-    return arrays_of(given, translated) | own | spare_arrays(translated, sizes)
 
 
 def _told_of(version: Version) -> str:
@@ -602,8 +617,13 @@ def program(
     and `Program.run` as `@avial_lab.program(ranks=4, check=True)`.
 
     The sizes of the first call are compiled in; a call with others compiles once more, for any
-    size. With `dynamic` that is so from the first call on, with `dynamic=False` never.
+    size. With `dynamic` that is so from the first call on, with `dynamic=False` never. Where
+    annotations say what all arguments are (`u: "f64[n, m]"`, `k: int`) it is compiled here.
     """
-    if function is None:
-        return lambda function: FunctionProgram(function, options)
-    return FunctionProgram(function, options)
+
+    def made(function: Callable[..., Any]) -> FunctionProgram:
+        found = FunctionProgram(function, options)
+        found.compile_ahead()
+        return found
+
+    return made if function is None else made(function)

@@ -1,7 +1,8 @@
 """A client on `login`: a cluster over hosts that does what the lines of its input say.
 
     start HOSTS PPN    the cluster; answered by its status and the ranks' places
-    carry MIB [mapped] an array of that size to the ranks, or in a file that they see
+    carry MIB [HOW]    an array of that size to the ranks: of random numbers; `mapped`, in a file
+                       that they see; `smooth`, of numbers that differ little
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -99,6 +100,8 @@ class Client:
         assert self.cluster is not None
         rows = int(mib) * 128  # of 8 KiB
         array, sums = np.random.default_rng(0).random((rows, 1024)), np.zeros(rows)
+        if how == "smooth":
+            array = np.fromfunction(lambda i, j: i // 8 + j // 8, array.shape)
         if how == "mapped":
             with tempfile.NamedTemporaryFile(dir=Path(__file__).parents[2] / "build") as file:
                 np.save(file, array)

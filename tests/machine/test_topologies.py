@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from avial_lab.core.errors import AvialError, OptionError
+from avial_lab.machine.constants import HOST_LINK_BYTES_PER_S
 from avial_lab.machine.presets import PRESETS, preset
 from avial_lab.machine.simgrid_platform import read_platform
 from avial_lab.machine.topologies import topology_called
@@ -110,6 +111,24 @@ def test_a_preset_with_gpus_takes_gpu_tasks() -> None:
     assert len(found.satisfying(Target("g", "sm_90"))) == 8
     assert not any(device.emulated for device in found.devices)
     assert found.cores_of_rank == (8,) * 8
+
+
+def test_gpus_of_a_file_have_links_to_their_host(tmp_path: Path) -> None:
+    node = (
+        "name: n, cores: 4, core_flops: 40 GFLOP/s, core_bandwidth: 12 GB/s, "
+        "memory_bandwidth: 100 GB/s, memory: 64 GiB"
+    )
+    gpu = "arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB"
+    for more, rate in (
+        ("", HOST_LINK_BYTES_PER_S),
+        (", host_bandwidth: 50 GB/s, host_latency: 3 us", 50e9),
+    ):
+        path = tmp_path / "gpus.yaml"
+        path.write_text(f"nodes:\n  - {{{node}, gpus: {{{gpu}{more}}}}}\n")
+        found = topology_called(path)
+        (known,) = found.speeds.nodes[0].accelerators
+        assert known.host_bytes_per_s == rate
+        assert found.accelerator_of(found.accelerators[0]) == known
 
 
 SIMGRID = """<?xml version='1.0'?>

@@ -58,8 +58,11 @@ def by_places(copies: Iterable[Copy]) -> dict[tuple[str, str, str], tuple[int, i
 def check(program: Program, cluster: Cluster, seed: int) -> Trace:
     trace = program.run(cluster, check=True, device_seed=seed)
     assert program.plan is not None
+    predicted = program.simulate()
+    assert by_places(predicted.copies) == by_places(program.plan.copies)
     if program.plan.complete:
         assert by_places(trace.copies) == by_places(program.plan.copies)
+        assert predicted.bytes_sent == program.plan.bytes_moved
     return trace
 
 
@@ -209,3 +212,14 @@ def test_a_machine_without_a_driver_says_so() -> None:
     assert own_error(ownership.error) == "a device failed"
     assert ownership.device_error().startswith("there is no NVIDIA driver: libcuda.so.1")
     assert all((data == 1).all() for data in memory)
+
+
+def test_a_run_on_eight_real_gpus_is_predicted() -> None:
+    program = on_gpus("jacobi-2d", "f32", {"TSTEPS": 3, "N": 40}, 1, 1)
+    trace = program.simulate("preset:8-gpu-node")
+    assert {event.device for event in trace.events if event.kind is EventKind.TASK} == {
+        f"gpu{k}" for k in range(8)
+    }
+    assert "emulated" not in trace.label
+    scaling = program.scaling([1, 8], topology="preset:8-gpu-node")
+    assert "copies to and from devices" in scaling.why

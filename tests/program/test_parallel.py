@@ -55,6 +55,8 @@ def test_more_devices_than_ranks() -> None:
         ("data 2 x 4", "data parallelism has no micro-batches"),
         ("pipeline 2 x 4 zigzag", "'zigzag' is no schedule of a pipeline"),
         ("horizontal 2 w0", "names no dimension to divide"),
+        ("zero 4", "'zero 4' is no level of ZeRO"),
+        ("recompute 2MB w0", "'recompute 2MB w0' says nothing to recompute"),
     ],
 )
 def test_what_is_no_strategy(text: str, message: str) -> None:
@@ -87,6 +89,8 @@ def test_programs_that_are_not_divided() -> None:
 
 
 def test_strategies_are_spelled_as_they_are_read() -> None:
-    text = "data 2 x:0, horizontal 3 w0:1 w2:0, pipeline 2 x 8 gpipe"
+    text = "data 2 x:0, zero 2, horizontal 3 w0:1 w2:0, pipeline 2 x 8 gpipe, recompute 1.5MB"
+    assert spelled(text) == text
+    text = "pipeline 2 x 8 interleaved 3, pipeline 2 x 8 zero-bubble most 2"
     assert spelled(text) == text
     assert spelled([Strategy("data", 2), "pipeline 2"]) == "data 2, pipeline 2 x 1 1f1b"

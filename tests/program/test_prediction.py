@@ -151,9 +151,11 @@ def test_tasks_scale_by_their_placement() -> None:
         _deck().scaling()
 
 
-def test_loops_on_devices_are_refused_with_the_reason() -> None:
+def test_loops_on_devices_are_predicted_on_other_machines_too() -> None:
     arrays = {"A": np.zeros(4096)}
     program = avial_lab.compile(DOUBLED, arrays=arrays, ranks=2, on="gpu")
-    for machine in (None, Topology.local(3, gpus=3)):
-        with pytest.raises(AvialError, match="loops on devices are not simulated yet"):
-            program.simulate(machine)
+    for machine, gpus in ((None, 2), (Topology.local(3, gpus=3), 3)):
+        trace = program.simulate(machine)
+        computed = {e.device for e in trace.events if e.kind is EventKind.TASK}
+        assert computed == {f"gpu{k}" for k in range(gpus)}
+        assert sum(c.nbytes for c in trace.copies if c.source.startswith("cpu")) == 4096 * 8

@@ -152,6 +152,22 @@ def test_what_was_read_before_an_assignment_stays() -> None:
     np.testing.assert_array_equal(np.asarray(got), want)
 
 
+def test_an_assignment_reads_what_it_writes() -> None:
+    """Of a value that gets its memory only for that assignment, after what is assigned was
+    recorded.
+    """
+    xp = local_namespace()
+
+    def turned(array: Any) -> Any:
+        doubled = array * 2.0
+        part = doubled[:, 0:2]
+        part += doubled[::-1, 0:2]
+        return doubled
+
+    want = np.arange(20.0).reshape(5, 4)
+    np.testing.assert_array_equal(np.asarray(turned(xp.asarray(want))), turned(want))
+
+
 def test_a_value_of_before_is_taken_in_every_turn() -> None:
     xp = local_namespace()
 

@@ -137,7 +137,9 @@ SUMMED = "avial.summed"
 """On a task that adds up partial results: the terms of each sum, whose order is another now."""
 
 PIPELINE = "avial.pipeline"
-"""On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""
+"""On a function on meshes with turns: the order in which devices take these; the most in
+flight, and the devices that have several stages each, where that is said.
+"""
 
 FOLLOWS = "avial.follows"
 """On a function: for each result the number of the argument in whose place it comes, or -1."""
@@ -152,6 +154,9 @@ come in place of are what an optimizer keeps.
 
 GRADIENT_OF = "avial.gradient_of"
 """On a move that adds up a gradient: the name of the weight."""
+
+REPEATED = "avial.repeated"
+"""On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
 
 IN_PLACE = "avial.in_place"
 """On a move that adds parts up: its sums lie where their parts lay."""

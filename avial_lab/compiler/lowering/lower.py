@@ -23,6 +23,7 @@ from avial_lab.compiler.backends.llvm import binary_of
 from avial_lab.compiler.catalogue import (
     GROUP_PHASES,
     LOOPS,
+    ON_DEVICES,
     PHASES_TO_MPI,
     PLAIN,
     TASKS_TO_MPI,
@@ -71,7 +72,7 @@ def to_tasks(
     """
     first = settled(strict=strict)
     where = {"on": on} if on else None
-    target: Given = {"columns-first": where, "sums-in-blocks": where, "target-devices": where}
+    target: Given = {row.name: where for row in ON_DEVICES}
     if not plain:
         return (*first, *WRITTEN.passes({"complete-replicates": {"grid": grid}, **target}))
     return (*first, *PLAIN.passes({"drop-in": {"grid": grid}, **target}))

@@ -29,6 +29,7 @@ from avial_lab.compiler.lowering.run import Pass
 from avial_lab.compiler.passes.distir.data_parallel import DataParallel
 from avial_lab.compiler.passes.distir.horizontal_parallel import HorizontalParallel
 from avial_lab.compiler.passes.distir.pipeline_parallel import PipelineParallel
+from avial_lab.compiler.passes.distir.recompute import Recompute
 from avial_lab.compiler.passes.distir.zero import Zero
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.devices import CPU
@@ -60,9 +61,14 @@ def _pass_of(strategy: Strategy) -> Pass:
         return DataParallel(strategy.degree, *strategy.dimensions)
     if strategy.kind == "zero":
         return Zero(strategy.degree)
+    if strategy.kind == "recompute":
+        most = strategy.most_bytes
+        return Recompute("" if most else "+".join(strategy.dimensions), most)
     if strategy.kind == "horizontal":
         return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions))
-    return PipelineParallel(strategy.degree, strategy.microbatches, strategy.schedule)
+    return PipelineParallel(
+        strategy.degree, strategy.microbatches, strategy.schedule, strategy.chunks, strategy.flight
+    )
 
 
 def ranks_of_tasks(module: ir.Module | ir.Operation) -> dict[str, int]:

@@ -18,16 +18,12 @@ from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.ownership import LAUNCH
 from avial_lab.runtime.native.planned_run import walk_run
 
-ON_DEVICES = "loops on devices are not simulated yet, those on the ranks' cores are"
-
 
 def walked(question: Walk) -> Turns:
     """By the binary that there is, or one that is made for it."""
     if question.built is None:
         return _lowered(question.build, question.trips)
     manifest = question.built.binary.manifest
-    if manifest.drivers:
-        raise AvialError(ON_DEVICES)
     if not isinstance(manifest, DerivedMessages):
         raise AvialError("a program of tasks has no turns")
     return walk_run(
@@ -61,13 +57,12 @@ def _lowered(build: Build, trips: int) -> Turns:
     graph = graph_of(split.module, build.source)
     topology = build.topology or Topology.local(options.ranks, gpus=gpus_of(build, graph))
     done = lowered(build, module, split.module, topology, meanwhile=lambda: None)
-    if LAUNCH in done.code.assembly:
-        raise AvialError(ON_DEVICES)
     return walk_run(
         done.code.shared_object,
         graph.storages,
         topology.ranks,
         temporary={buffer.storage for buffer in graph.buffers if buffer.temporary},
         phases=done.phases,
+        drivers=topology.drivers if LAUNCH in done.code.assembly else (),
         trips=trips,
     )

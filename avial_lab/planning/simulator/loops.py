@@ -17,13 +17,14 @@ import numpy as np
 
 from avial_lab.core.errors import AvialError
 from avial_lab.core.words import count
-from avial_lab.machine.devices import CPU, place_name
+from avial_lab.machine.devices import CPU, DeviceKind, label_with, place_name
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.message_steps import part_words, phase_words
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.simulator.activities import Activities, Times, simulate
 from avial_lab.planning.simulator.turn_steps import (
     BARRIER,
+    COPY,
     RUN,
     SEND,
     STEP_FIELDS,
@@ -50,6 +51,7 @@ _KINDS = {
     SEND: EventKind.SEND,
     WAIT: EventKind.WAIT,
     BARRIER: EventKind.BARRIER,
+    COPY: EventKind.COPY,
 }
 
 
@@ -63,13 +65,13 @@ def simulated_turns(turns: Turns, costs: PhaseCosts, topology: Topology) -> Trac
     keys = [(pattern, partials, barriers) for _, pattern, partials, barriers in rows]
     made = templates(roads, turns.patterns, costs.of(turns, topology), keys)
     run = [made[key] for key in keys]
-    size = turns.ranks + sum(map(len, run))
+    size = turns.places + sum(map(len, run))
     if size > MOST_ACTIVITIES:
         raise AvialError(
             f"a simulation of {count(size, 'activity')} would not fit",
             hint="fewer ranks, or fewer steps of time",
         )
-    string = _String.of(turns.ranks, run)
+    string = _String.of(turns.places, run)
     times = simulate(_activities(string, run, roads))
     return _trace(turns, string, run, times, topology)
 
@@ -79,30 +81,30 @@ def simulated_turns(turns: Turns, costs: PhaseCosts, topology: Topology) -> Trac
 
 @dataclass(frozen=True, eq=False)
 class _String:
-    """Where each turn's activities begin, and what was the last of each rank before it: a row of
-    `last` each; the first `ranks` activities are where the ranks begin.
+    """Where each turn's activities begin, and what was the last of each place before it: a row of
+    `last` each; the first `places` activities are where the places begin.
     """
 
-    ranks: int
+    places: int
     begin: np.ndarray
     after: list[np.ndarray]
     before: list[np.ndarray]
 
     @staticmethod
-    def of(ranks: int, run: list[Template]) -> _String:
-        begin = np.cumsum([ranks, *map(len, run)])
-        last = np.arange(ranks)
+    def of(places: int, run: list[Template]) -> _String:
+        begin = np.cumsum([places, *map(len, run)])
+        last = np.arange(places)
         after: list[np.ndarray] = []
         before: list[np.ndarray] = []
         for each, base in zip(run, begin.tolist(), strict=False):
             after.append(_resolved(each.after, last, base))
             before.append(_resolved(each.steps[:, 1], last, base))
-            last[each.ranks] = base + each.last
-        return _String(ranks, begin, after, before)
+            last[each.places] = base + each.last
+        return _String(places, begin, after, before)
 
 
 def _resolved(references: np.ndarray, last: np.ndarray, base: int) -> np.ndarray:
-    """Numbers of activities, of what a template says: its own, or -1 - r for a rank's last."""
+    """Numbers of activities, of what a template says: its own, or -1 - p for a place's last."""
     own = references >= 0
     found = np.empty(references.size, np.int32)
     found[own] = references[own] + base
@@ -111,7 +113,7 @@ def _resolved(references: np.ndarray, last: np.ndarray, base: int) -> np.ndarray
 
 
 def _activities(string: _String, run: list[Template], roads: Roads) -> Activities:
-    zeros, none = np.zeros(string.ranks), np.zeros(string.ranks, np.int64)
+    zeros, none = np.zeros(string.places), np.zeros(string.places, np.int64)
     empty = [np.empty(0, np.int32)]
     return Activities(
         amount=np.concatenate([zeros, *(each.amount for each in run)]),
@@ -139,16 +141,17 @@ def _trace(
 ) -> Trace:
     steps = [len(each.steps) for each in run]
     kept = int(np.searchsorted(np.cumsum(steps), MOST_EVENTS, side="right"))
+    driver = np.array([*range(turns.ranks), *turns.drivers])
     events = _events(turns, string, run[: max(kept, 1)], times)
     totals, ends = _totals(turns, string, run, times)
     dropped = np.zeros(turns.ranks, np.int64)
     for each in run[max(kept, 1) :]:
-        dropped += np.bincount(each.steps[:, 3], minlength=turns.ranks)
-    devices = [CPU.device_name(rank) for rank in range(turns.ranks)]
+        dropped += np.bincount(driver[each.steps[:, 3]], minlength=turns.ranks)
+    kinds = _kinds_of(turns, topology)
     return Trace(
         ranks=turns.ranks,
         events=events,
-        label=f"{SIMULATED} on {topology.speeds.label}",
+        label=label_with(f"{SIMULATED} on {topology.speeds.label}", kinds.values()),
         moves=_moves(turns),
         totals=totals,
         dropped=tuple(dropped.tolist()) if dropped.any() else (),
@@ -157,8 +160,15 @@ def _trace(
         machine=str(topology.speeds),
         threads=topology.cores_of_rank,
         note=_trips_words(turns),
-        kinds=tuple((name, CPU.name) for name in devices),
+        kinds=tuple((name, kind.name) for name, kind in kinds.items()),
+        copies=turns.copies(),
     )
+
+
+def _kinds_of(turns: Turns, topology: Topology) -> dict[str, DeviceKind]:
+    devices = topology.accelerators[: len(turns.drivers)]
+    hosts = {CPU.device_name(rank): CPU for rank in range(turns.ranks)}
+    return hosts | {device.name: device.kind for device in devices}
 
 
 def _trips_words(turns: Turns) -> str:
@@ -190,23 +200,36 @@ def _spans(
 def _events(turns: Turns, string: _String, run: list[Template], times: Times) -> tuple[Event, ...]:
     found: list[Event] = []
     begun: dict[int, int] = {}
+    driver = (*range(turns.ranks), *turns.drivers)
     for k, each in enumerate(run):
         number = int(turns.turns[k, 0])
         turn = begun[number] = begun.get(number, 0) + 1
         base = int(string.begin[k])
         start, end = _spans(each, string.before[k], base, times)
         rows = zip(each.steps.tolist(), start.tolist(), end.tolist(), strict=True)
-        found += (_event(turns, number, turn, base, *row) for row in rows)
+        found += (_event(turns, driver, number, turn, base, *row) for row in rows)
     return tuple(sorted(found, key=lambda event: (event.start_s, event.end_s, event.rank)))
 
 
 def _event(
-    turns: Turns, number: int, turn: int, base: int, row: list[int], start: float, end: float
+    turns: Turns,
+    driver: tuple[int, ...],
+    number: int,
+    turn: int,
+    base: int,
+    row: list[int],
+    start: float,
+    end: float,
 ) -> Event:
     told = dict(zip(STEP_FIELDS, row, strict=True))
-    phase, rank, kind = turns.phases[number], told["rank"], _KINDS[told["kind"]]
+    phase, place, kind = turns.phases[number], told["place"], _KINDS[told["kind"]]
+    rank, device = driver[place], place_name(place, turns.ranks)
     if kind is EventKind.TASK:
-        return Event(kind, phase, rank, place_name(rank, turns.ranks), start, end, turn=turn)
+        return Event(kind, phase, rank, device, start, end, turn=turn)
+    if kind is EventKind.COPY:
+        name, dest = turns.storages[told["array"]].name, place_name(told["peer"], turns.ranks)
+        words = f"copy {name} to {dest}" + (f" for {phase}" if phase else "")
+        return Event(kind, words, rank, device, start, end, told["nbytes"], what=name, turn=turn)
     if kind is EventKind.BARRIER:
         return Event(kind, f"barrier after {phase}", rank, "", start, end, turn=turn)
     array, how_many = told["array"], told["count"]
@@ -230,15 +253,15 @@ def _totals(
     phases, kinds = len(turns.phases), len(_KINDS)
     size = turns.ranks * phases * kinds
     events, seconds, nbytes = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
-    ends = np.zeros(turns.ranks)
+    ends, driver = np.zeros(turns.ranks), np.array([*range(turns.ranks), *turns.drivers])
     for k, each in enumerate(run):
         start, end = _spans(each, string.before[k], int(string.begin[k]), times)
         steps = each.steps
-        where = (steps[:, 3] * phases + int(turns.turns[k, 0])) * kinds + steps[:, 2]
+        where = (driver[steps[:, 3]] * phases + int(turns.turns[k, 0])) * kinds + steps[:, 2]
         events += np.bincount(where, minlength=size)
         seconds += np.bincount(where, end - start, size)
         nbytes += np.bincount(where, steps[:, 4], size)
-        ends[each.ranks] = times.end_s[each.last + int(string.begin[k])]
+        np.maximum.at(ends, driver[each.places], times.end_s[each.last + int(string.begin[k])])
     found: list[Total] = []
     for at in np.flatnonzero(events).tolist():
         rest, kind = divmod(at, kinds)

@@ -10,18 +10,23 @@ Schedule, Costs -> activities -> Trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from avial_lab.core.errors import ScheduleError
-from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S
+from avial_lab.machine.constants import (
+    EAGER_BYTES,
+    HOST_LINK_BYTES_PER_S,
+    HOST_LINK_LATENCY_S,
+    MESSAGE_STEP_S,
+)
 from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Cost, Costs
 from avial_lab.planning.message_steps import copy_words, message_step
-from avial_lab.planning.schedule import Schedule, Step, StepKind, Transfer
+from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
 from avial_lab.planning.simulator.activities import Activities, ActivityList, Times, simulate
 from avial_lab.trace import Event, Trace
 from avial_lab.trace.events import SIMULATED
@@ -32,7 +37,7 @@ def simulated(schedule: Schedule, costs: Costs) -> Trace:
 
     Raises ScheduleError where a message has no way to go.
     """
-    run = Ranks(schedule.topology)
+    run = Ranks(schedule.topology, schedule.copies)
     placed = schedule.placement_of
     graph, topology = schedule.graph, schedule.topology
     seconds = {
@@ -87,7 +92,7 @@ def _trace(schedule: Schedule, run: Ranks, times: Times) -> Trace:
 @dataclass
 class Resources:
     """What activities share on a platform, by number: links, each direction for itself, and the
-    cores and the memory of each node.
+    cores and the memory of each node, and the link of each device to its host.
     """
 
     platform: Platform
@@ -109,6 +114,9 @@ class Resources:
         way = "back" if backwards and link.duplex else "there"
         return self._of(way, name, link.bandwidth_bytes_per_s)
 
+    def host_link(self, device: str, bytes_per_s: float, *, inwards: bool) -> int:
+        return self._of("in" if inwards else "out", device, bytes_per_s)
+
     def _of(self, kind: str, name: str, capacity: float) -> int:
         number = self._number.setdefault((kind, name), len(self.capacity))
         if number == len(self.capacity):
@@ -126,11 +134,12 @@ class Way:
 
 
 class Ways:
-    """The ways between ranks, found once for each pair of nodes."""
+    """The ways between ranks, found once for each pair of nodes; and those to and from devices."""
 
     def __init__(self, topology: Topology, resources: Resources) -> None:
         self._topology, self._resources = topology, resources
         self._known: dict[tuple[str, str], Way] = {}
+        self._copies: dict[tuple[int, int], Way] = {}
 
     def between(self, source: int, dest: int) -> Way:
         """Raises ScheduleError where no link leads from node to node."""
@@ -154,6 +163,33 @@ class Ways:
             platform.bandwidth_bytes_per_s(hops),
         )
 
+    def copied(self, source: int, dest: int) -> Way:
+        """Between two places of one rank, over the links of those that are devices."""
+        if (source, dest) not in self._copies:
+            ends = ((source, False), (dest, True))
+            links = [self._host_link(p, inwards) for p, inwards in ends if p >= self._ranks]
+            self._copies[source, dest] = Way(
+                tuple(use for link in links for use in link.uses),
+                max(link.latency_s for link in links),
+                min(link.bytes_per_s for link in links),
+            )
+        return self._copies[source, dest]
+
+    @property
+    def _ranks(self) -> int:
+        return self._topology.ranks
+
+    def _host_link(self, place: int, inwards: bool) -> Way:
+        """An emulated device has its memory in the node's, where a core copies."""
+        device = self._topology.accelerators[place - self._ranks]
+        if device.emulated:
+            return Way((), 0.0, self._topology.speeds.node(device.node).core_bytes_per_s)
+        known = self._topology.accelerator_of(device)
+        rate = HOST_LINK_BYTES_PER_S if known is None else known.host_bytes_per_s
+        latency_s = HOST_LINK_LATENCY_S if known is None else known.host_latency_s
+        use = self._resources.host_link(device.name, rate, inwards=inwards)
+        return Way((use,), latency_s, rate)
+
 
 class _Draft(NamedTuple):
     """An activity before all that it waits for is known. (Made so often that a dataclass, whose
@@ -169,8 +205,9 @@ class _Draft(NamedTuple):
 class Ranks:
     """The steps of every rank as activities, each after the one before it; then the messages."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, copies: Sequence[DeviceCopy] = ()) -> None:
         self._topology = topology
+        self._copies = copies
         self._resources = Resources(topology.speeds)
         self._ways = Ways(topology, self._resources)
         self._drafts: list[_Draft] = []
@@ -222,9 +259,13 @@ class Ranks:
             self._barriers[k] = self._draft(_Draft(0.0, latency_s=rounds * latency_s))
         return self._barriers[k]
 
-    def _copy(self, _rank: int, _step: Step, _seconds: dict[str, Cost]) -> int:
-        """To a device or from one: begun, in no time that is known yet."""
-        return self._draft(_Draft(0.0, latency_s=MESSAGE_STEP_S))
+    def _copy(self, _rank: int, step: Step, _seconds: dict[str, Cost]) -> int:
+        """To a device or from one: the rank waits for it."""
+        copy = self._copies[step.copy]
+        way = self._ways.copied(copy.source, copy.dest)
+        uses = tuple((resource, 1.0) for resource in way.uses)
+        latency_s = MESSAGE_STEP_S + way.latency_s
+        return self._draft(_Draft(float(copy.nbytes), way.bytes_per_s, latency_s, uses))
 
     _ADDED: ClassVar[dict[StepKind, Callable[[Ranks, int, Step, dict[str, Cost]], int]]] = {
         StepKind.RUN: _run,

@@ -4,6 +4,11 @@ Pattern (and that of its partial results), costs of its shares -> Template. Turn
 have the same template; `loops.py` strings them together.
 
     send … ─ inner part ─ wait, unpack … ─ ends ─ send partial … ─ wait, combine … ─ barrier
+
+Devices have lanes of their own, beside those of the ranks, which begin what happens there:
+
+    rank 0   begin copy ─ launch ──────── wait for copy back ─ send …
+    gpu0            └─ copy ─ part ─ copy back ┘
 """
 
 from __future__ import annotations
@@ -15,7 +20,12 @@ from typing import Any
 import numpy as np
 
 from avial_lab.core.runtime_constants import MessageFlag
-from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
+from avial_lab.machine.constants import (
+    EAGER_BYTES,
+    LAUNCH_STEP_S,
+    MESSAGE_STEP_S,
+    PHASE_STEP_S,
+)
 from avial_lab.machine.platform import ASSUMED
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.phase_costs import ShareCost
@@ -23,17 +33,18 @@ from avial_lab.planning.simulator import collectives
 from avial_lab.planning.simulator.ranks import Resources, Way, Ways
 from avial_lab.planning.turns import Pattern
 
-RUN, SEND, WAIT, BARRIER = range(4)
+RUN, SEND, WAIT, BARRIER, COPY = range(5)
 """What a step is."""
 
-# The order of a rank's steps in a turn.
-(_SEND, _PIPELINED, _SENT, _GATHER, _INNER, _RECEIVED, _LOW, _HIGH) = range(8)
+# The order of a rank's steps in a turn, and of a device's.
+(_COPIED, _ARRIVED, _SEND, _PIPELINED, _SENT, _GATHER, _INNER, _RECEIVED, _LATE, _LOW,
+ _HIGH) = range(11)  # fmt: skip
 _BEGIN = -1
-_PARTIAL = 8
+_PARTIAL = 11
 """Added to those of partial results, which come after the parts."""
 _BARRIER = 2 * _PARTIAL
 
-STEP_FIELDS = ("activity", "before", "kind", "rank", "nbytes", "peer", "message", "array", "count",
+STEP_FIELDS = ("activity", "before", "kind", "place", "nbytes", "peer", "message", "array", "count",
                "low", "high", "combining")  # fmt: skip
 """The columns of `Template.steps`. before: the activity that the rank did last, as in `after`;
 message: the activity that both ends have in common, -1 for none."""
@@ -43,7 +54,7 @@ message: the activity that both ends have in common, -1 for none."""
 class Template:
     """n activities. uses: how many resources each has, one after the other in `resources` and
     `factors`. after: what each waits for, as many as `waits` says: an activity of the template, or
-    -1 - r for the last one of rank r before it. last: the ranks that have any, and their last.
+    -1 - p for the last one of place p before it. places: those that have any; last: their last.
     """
 
     amount: np.ndarray
@@ -54,7 +65,7 @@ class Template:
     factors: np.ndarray
     waits: np.ndarray
     after: np.ndarray
-    ranks: np.ndarray
+    places: np.ndarray
     last: np.ndarray
     steps: np.ndarray
 
@@ -63,7 +74,9 @@ class Template:
 
 
 class Roads:
-    """The ways from rank to rank, and what they share, each looked up once."""
+    """The ways from place to place, and what they share, each looked up once. driver: the rank of
+    each place; cores: how many of its node's it computes with.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
@@ -73,11 +86,18 @@ class Roads:
         crowded = {name for k, name in enumerate(node_of) if node_of.index(name) != k}
         self.crowded = np.array([name in crowded for name in node_of])
         self._copies = topology.speeds.source != ASSUMED
-        self.cores = np.array(topology.cores_of_rank, np.float64)
+        self.driver = np.array([*range(topology.ranks), *topology.drivers])
+        emulated = [float(device.emulated) for device in topology.accelerators]
+        self.cores = np.array([*topology.cores_of_rank, *emulated])
 
     def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
         return [self._ways.between(source, dest) for source, dest in pairs]
+
+    def copied(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
+        """Between two places of one rank each."""
+        pairs = zip(sources.tolist(), dests.tolist(), strict=True)
+        return [self._ways.copied(source, dest) for source, dest in pairs]
 
     def copy_s(self, rank: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
         """To pack or to unpack so much. (What is assumed of links counts it in.)"""
@@ -93,11 +113,11 @@ Told = np.ndarray | np.integer[Any] | int
 
 
 class _Draft:
-    """A template that is being written: activities in blocks, then the order of each rank."""
+    """A template that is being written: activities in blocks, then the order at each place."""
 
     def __init__(self, roads: Roads) -> None:
         self.roads = roads
-        self.size = self._placed = 0
+        self.size = self._numbered = 0
         self._parts: list[tuple[np.ndarray, ...]] = []
         self._edges: list[tuple[np.ndarray, np.ndarray]] = []
         self._chain: list[tuple[np.ndarray, ...]] = []
@@ -130,51 +150,54 @@ class _Draft:
         return made
 
     def after(self, activity: np.ndarray, before: np.ndarray) -> None:
-        """Each waits for one: an activity, or -1 - r."""
+        """Each waits for one: an activity, or -1 - p."""
         self._edges.append((activity, before))
 
-    def in_order(self, activity: np.ndarray, rank: np.ndarray, stage: int) -> None:
-        """They are what those ranks do next, in that stage of a turn."""
+    def in_order(self, activity: np.ndarray, place: np.ndarray, stage: int) -> None:
+        """They are what is done next at those places, in that stage of a turn."""
         n = len(activity)
-        place = self._placed + np.arange(n)
-        self._placed += n
-        self._chain.append((rank, np.full(n, stage), place, activity))
+        number = self._numbered + np.arange(n)
+        self._numbered += n
+        self._chain.append((place, np.full(n, stage), number, activity))
 
-    def step(self, kind: int, activity: np.ndarray, rank: np.ndarray, **told: Told) -> None:
+    def step(self, kind: int, activity: np.ndarray, place: np.ndarray, **told: Told) -> None:
         """They are shown as events."""
         rows = np.full((len(activity), len(STEP_FIELDS)), -1, np.int64)
         values: dict[str, Told] = {"nbytes": 0, "count": 0, "low": 0, "combining": 0, **told}
-        values |= {"kind": kind, "activity": activity, "rank": rank}
+        values |= {"kind": kind, "activity": activity, "place": place}
         for name, value in values.items():
             rows[:, STEP_FIELDS.index(name)] = value
         self._steps.append(rows)
 
     def _ordered(self) -> tuple[np.ndarray, np.ndarray]:
-        """What the ranks do, each in its order, rank by rank: the ranks, and the activities."""
-        rank, stage, place, activity = (
+        """What is done, in its order, place by place: the places, and the activities."""
+        place, stage, number, activity = (
             np.concatenate(column) for column in zip(*self._chain, strict=True)
         )
-        order = np.lexsort((place, stage, rank))
-        return rank[order], activity[order]
+        order = np.lexsort((number, stage, place))
+        return place[order], activity[order]
 
     def _begin(self) -> None:
         """A rank begins the phase with its first activity there; where that waits for something
         else, with one before it.
         """
-        rank, activity = self._ordered()
+        place, activity = self._ordered()
         waiting = np.isin(activity, np.concatenate([[-1], *(to for to, _ in self._edges)]))
-        late = np.flatnonzero(_firsts(rank) & waiting)
+        late = np.flatnonzero(_firsts(place) & waiting & self._is_rank(place))
         if late.size:
-            self.in_order(self.add(late.size), rank[late], _BEGIN)
+            self.in_order(self.add(late.size), place[late], _BEGIN)
+
+    def _is_rank(self, place: np.ndarray) -> np.ndarray:
+        return place < self.roads.topology.ranks
 
     def done(self) -> Template:
         self._begin()
         parts = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
         amount, latency_s, cap, uses, resources, factors = parts
-        rank, activity = self._ordered()
-        first = _firsts(rank)
-        before = np.where(first, -1 - rank, np.roll(activity, 1))
-        latency_s[activity[first]] += PHASE_STEP_S
+        place, activity = self._ordered()
+        first = _firsts(place)
+        before = np.where(first, -1 - place, np.roll(activity, 1))
+        latency_s[activity[first & self._is_rank(place)]] += PHASE_STEP_S
         to = np.concatenate([activity, *(edge for edge, _ in self._edges)])
         of = np.concatenate([before, *(edge for _, edge in self._edges)])
         sorting = np.argsort(to, kind="stable")
@@ -189,14 +212,14 @@ class _Draft:
         return Template(
             amount, latency_s, cap, uses, resources, factors,
             np.bincount(to, minlength=self.size), of[sorting],
-            rank[last], activity[last], steps,
+            place[last], activity[last], steps,
         )  # fmt: skip
 
 
-def _firsts(rank: np.ndarray) -> np.ndarray:
-    """Whether each is the first of its rank; they are rank by rank."""
-    first = np.ones(rank.size, bool)
-    first[1:] = rank[1:] != rank[:-1]
+def _firsts(place: np.ndarray) -> np.ndarray:
+    """Whether each is the first of its place; they are place by place."""
+    first = np.ones(place.size, bool)
+    first[1:] = place[1:] != place[:-1]
     return first
 
 
@@ -205,6 +228,7 @@ def template(
 ) -> Template:
     """A turn of that pattern. A rank without any part in it takes no time."""
     draft = _Draft(roads)
+    _copies(draft, pattern.copies)
     _messages(draft, pattern.messages, pattern.collective, 0)
     _shares(draft, pattern, cost)
     if partials is not None:
@@ -221,8 +245,7 @@ def template(
 
 def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
     """The inner part before the messages are waited for, where there is one; then the ends."""
-    shares = pattern.shares
-    rank = pattern.places
+    shares, place = pattern.shares, pattern.places
     inner, low, high = np.maximum(shares[:, 2], 0), shares[:, 3], shares[:, 4]
     whole = np.maximum(inner + low + high, 1)
     for stage, iterations in ((_INNER, inner), (_LOW, low), (_HIGH, high)):
@@ -231,25 +254,70 @@ def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
             continue
         seconds = cost.seconds[at] * iterations[at] / whole[at]
         rate = cost.memory_bytes[at] / np.maximum(cost.seconds[at], 1e-300)
-        uses = _of_node(draft.roads, rank[at], rate)
+        uses = _of_node(draft.roads, place[at], rate)
         made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
-        draft.in_order(made, rank[at], stage)
-        draft.step(RUN, made, rank[at])
+        draft.in_order(made, place[at], stage)
+        draft.step(RUN, made, place[at])
+        there = np.flatnonzero(place[at] >= draft.roads.topology.ranks)
+        _begin_there(draft, made[there], place[at][there], stage, LAUNCH_STEP_S)
+
+
+def _begin_there(
+    draft: _Draft, made: np.ndarray, place: np.ndarray, stage: int, latency_s: float
+) -> None:
+    """The ranks of those devices begin what is done there."""
+    if made.size:
+        begun = draft.add(made.size, latency_s=latency_s)
+        draft.in_order(begun, draft.roads.driver[place], stage)
+        draft.after(made, begun)
+
+
+def _copies(draft: _Draft, copies: np.ndarray) -> None:
+    """Each in its device's queue; a rank waits for what comes to its own memory, as it is about to
+    send it or to use it. Those of what a message brings begin when that is there.
+    """
+    for late, stage in ((0, _COPIED), (1, _LATE)):
+        of = copies[copies[:, 4] == late]
+        if not len(of):
+            continue
+        source, dest = of[:, 0], of[:, 1]
+        ways = draft.roads.copied(source, dest)
+        made = draft.add(
+            len(of),
+            amount=of[:, 2],
+            latency_s=np.array([way.latency_s for way in ways]),
+            cap=np.array([way.bytes_per_s for way in ways]),
+            uses=[[(resource, 1.0) for resource in way.uses] for way in ways],
+        )
+        ranks = draft.roads.topology.ranks
+        device = np.where(source >= ranks, source, dest)
+        draft.in_order(made, device, stage)
+        draft.step(COPY, made, device, nbytes=of[:, 2], array=of[:, 3], peer=dest)
+        _begin_there(draft, made, device, stage, MESSAGE_STEP_S)
+        both = np.flatnonzero((source >= ranks) & (dest >= ranks))
+        draft.after(made[both], -1 - dest[both])  # its queue is another one
+        back = np.flatnonzero(dest < ranks)
+        if back.size:
+            arrived = draft.add(back.size)
+            draft.after(arrived, made[back])
+            draft.in_order(arrived, dest[back], _ARRIVED if not late else stage)
 
 
 def _of_node(
-    roads: Roads, rank: np.ndarray, memory_rate: np.ndarray
+    roads: Roads, place: np.ndarray, memory_rate: np.ndarray
 ) -> list[list[tuple[int, float]]] | None:
-    """What computing shares with other ranks of the node: cores and memory."""
+    """What computing shares with other places of the node: cores and memory."""
+    rank = roads.driver[place]
     if not roads.crowded[rank].any():
         return None
     found: list[list[tuple[int, float]]] = []
     ranks: list[int] = rank.tolist()
-    for r, rate in zip(ranks, memory_rate.tolist(), strict=True):
+    computes = roads.cores[place].tolist()
+    for r, cores, rate in zip(ranks, computes, memory_rate.tolist(), strict=True):
         uses: list[tuple[int, float]] = []
-        if roads.crowded[r]:
+        if roads.crowded[r] and cores:
             node = roads.topology.node_of[r]
-            uses.append((roads.resources.cores(node), float(roads.cores[r])))
+            uses.append((roads.resources.cores(node), cores))
             if rate:
                 uses.append((roads.resources.memory(node), rate))
         found.append(uses)

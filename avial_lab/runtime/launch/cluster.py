@@ -327,7 +327,12 @@ class Cluster:
                 raise
 
     def _living(self) -> EngineSet:
-        """The engines; fresh ones where some were killed since the last run."""
+        """The engines; fresh ones where some were killed since the last run, or could not be
+        started after it: what was in the way, a host that was down, may be gone.
+        """
+        if self._spec is not None and self._engines.done() and self._engines.exception():
+            self._engines = Future()
+            self._start_into(self._engines, self._spec)
         engines = self._engines.result()
         if not engines.folder.exists():
             self.stop()
@@ -586,11 +591,12 @@ class _Watch:
         """Tells how far arrays are; raises where they will not arrive."""
         began = time.monotonic()
 
-        def look(pending: set[int], arrived: int, total: int) -> None:
+        def look(pending: set[int], arrived: int, total: int, nbytes: int) -> None:
             self._look_for_trouble(sorted(pending))
             seconds = max(time.monotonic() - began, 1e-6)
+            fewer = f" as {format_bytes(nbytes)}" if nbytes < arrived else ""
             self.reporter.poll_carrying(
-                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}, "
+                f"arrays: {format_bytes(arrived)} of {format_bytes(total)} {how}{fewer}, "
                 f"{format_bytes(int(arrived / seconds))}/s"
             )
 

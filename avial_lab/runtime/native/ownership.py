@@ -163,14 +163,18 @@ class Ownership:
 
     def turns(self, ranks: int, trips: int) -> Turns:
         """Of a plan that keeps them (`keep_turns`)."""
+        phases = (*self.phases, "") if self.drivers else self.phases
+        turns = self._array(Table.TURNS).reshape(-1, 4)
+        turns[turns[:, 0] < 0, 0] = len(phases) - 1
         return Turns(
             ranks,
-            self.phases,
+            phases,
             self.storages,
-            self._array(Table.TURNS).reshape(-1, 4),
+            turns,
             self._array(Table.PATTERNS),
             self.complete,
             trips,
+            self.drivers,
         )
 
     def keep_turns(self, trips: int) -> None:

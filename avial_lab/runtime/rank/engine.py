@@ -62,6 +62,7 @@ from avial_lab.runtime.rank.relay import FOLDER
 from avial_lab.runtime.rank.residents import Residents
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
+from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
@@ -164,7 +165,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`."""
+    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`, squeezed
+    where they are fewer.
+    """
 
     number: int
     parcel: int
@@ -177,20 +180,25 @@ class Stage:
             _here.staged_for, _here.staged = self.number, {}
         if self.parcel not in _here.staged:
             _here.staged[self.parcel] = aligned_empty(self.nbytes)
-        _here.staged[self.parcel][self.start : self.stop] = parts[0]
+        part = part_of(parts[0], self.stop - self.start)
+        _here.staged[self.parcel][self.start : self.stop] = part
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """-> a part of a parcel of results that the last run has left here."""
+    """-> a part of a parcel of results that the last run has left here; squeezed where that is
+    faster over the link, whose rate is 0 where nobody knows it.
+    """
 
     parcel: int
     nbytes: int
     start: int
     stop: int
+    link_bytes_per_s: float = 0.0
 
     def __call__(self, *_: np.ndarray) -> np.ndarray:
-        return _here.results[self.parcel][self.start : self.stop]
+        part = _here.results[self.parcel][self.start : self.stop]
+        return _here.squeezer.part(self.parcel, part, self.link_bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -214,7 +222,7 @@ class Run:
         assert _here.journal is not None, "probe must be called before run"
         if self.apart and _here.staged_for == self.number:
             parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
-        _here.staged, _here.results = {}, []
+        _here.staged, _here.results, _here.squeezer = {}, [], Squeezer()
         mine = pieces_of(manifest.inputs, self.rank)
         sizes = piece_sizes(manifest, mine, without=self.parts)
         try:
@@ -563,6 +571,7 @@ class _Here:
     staged_for: int = 0
     staged: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
     results: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    squeezer: Squeezer = field(default_factory=Squeezer)
 
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""

@@ -208,6 +208,7 @@ def test_a_program_of_loops_by_ranks(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["plan"], "nothing to plan"),
         (["plan", "kernels/gemm", "-n", "99"], "99 ranks asked for of a machine of 4"),
         (["plan", "kernels/gemm", "-n", "0"], "0 ranks asked for"),
+        (["plan", "kernels/gemm", "--on", "gpu"], "a laptop has no GPUs"),
         (["plan", "kernels/gemm", "--policy", "heft"], "--policy is for programs of tasks"),
         (["plan", "kernels/gemm", "--place", "a=b"], "--place is for programs of tasks"),
         (["plan", "w.json", "-n", "2"], "--ranks is for programs of loops"),

@@ -12,8 +12,9 @@ from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
 from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
 from avial_lab.machine.demand import Demand
-from avial_lab.machine.platform import ASSUMED, Link, Node, Platform
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.devices import CUDA
+from avial_lab.machine.platform import ASSUMED, Accelerator, Link, Node, Platform
+from avial_lab.machine.topology import Device, Topology
 from avial_lab.planning.costs import CostSource
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.simulator.collectives import barrier, broadcast, gather_to_all
@@ -29,6 +30,8 @@ Share = tuple[int, int, int, int, float, int]
 """Place, iterations inside, below, above, work, bytes."""
 Message = tuple[int, int, int, int]
 """Source, dest, bytes, flags."""
+Copied = tuple[int, int, int, int]
+"""Source, dest (places), bytes, whether a message brings it."""
 
 
 def _cluster(ranks: int, *, memory: float = 1e30) -> Topology:
@@ -45,14 +48,20 @@ def _cluster(ranks: int, *, memory: float = 1e30) -> Topology:
 
 
 def _pattern(
-    shares: Sequence[Share], messages: Sequence[Message] = (), flags: int = 0, phase: int = 0
+    shares: Sequence[Share],
+    messages: Sequence[Message] = (),
+    flags: int = 0,
+    phase: int = 0,
+    copies: Sequence[Copied] = (),
 ) -> list[int]:
-    words = [phase, flags, len(shares), len(messages)]
+    words = [phase, flags, len(shares), len(messages), len(copies)]
     for place, inner, low, high, work, nbytes in shares:
         bits = int(np.array([work]).view(np.int64)[0])
         words += [place, 1, inner, low, high, bits, nbytes, nbytes]
     for source, dest, nbytes, how in messages:
         words += [source, dest, nbytes, how, 0, 1, 0, 1]
+    for source, dest, nbytes, late in copies:
+        words += [source, dest, nbytes, 0, late]
     return words
 
 
@@ -231,3 +240,72 @@ def test_what_is_unknown_goes_through_memory() -> None:
     turns = _turns(1, [[0, 0, -1, 0]], _pattern([(0, -1, 1, 0, 1.0, 2000)]))
     trace = simulated_turns(turns, PhaseCosts(), _cluster(1, memory=1000.0))
     assert trace.makespan_s == pytest.approx(2)
+
+
+# With devices -------------------------------------------------------------------------------------
+
+LINK_BYTES_PER_S, LINK_S = 1e9, 1e-4
+
+
+def _gpus(*drivers: int, ranks: int) -> Topology:
+    """`_cluster`, and a GPU for each of those ranks, which computes 10 times as fast as a node."""
+    plain = _cluster(ranks)
+    gpu = Accelerator("gpu", "sm_90", 20 * FLOPS_PER_S, 1e30, 1 << 40, LINK_BYTES_PER_S, LINK_S)
+    nodes = tuple(replace(node, accelerators=(gpu,)) for node in plain.speeds.nodes)
+    devices = tuple(
+        Device(f"gpu{k}", CUDA, rank, "sm_90", f"n{rank}") for k, rank in enumerate(drivers)
+    )
+    platform = replace(plain.speeds, nodes=nodes)
+    return Topology(ranks, (*plain.devices, *devices), platform)
+
+
+def _with_devices(turns: Turns, *drivers: int) -> Turns:
+    return replace(turns, phases=(*turns.phases, ""), drivers=drivers)
+
+
+def test_a_part_on_a_gpu_waits_for_its_copy_and_the_results_for_it() -> None:
+    """Two places: 0 the rank, 1 its GPU. The rank itself goes on at once."""
+    part = _pattern([(1, -1, 4, 0, 4.0, 32)], copies=[(0, 1, 10**6, 0)])
+    back = _pattern([], phase=-1, copies=[(1, 0, 2 * 10**6, 0)])
+    turns = _with_devices(_turns(1, [[0, 0, -1, 0], [3, 1, -1, 0]], part, back), 0)
+    trace = simulated_turns(turns, _seconds(10.0), _gpus(0, ranks=1))
+    there, home = (e for e in trace.events if e.kind is EventKind.COPY)
+    assert there.duration_s == pytest.approx(BEGIN + SEND + LINK_S + 1e-3)
+    (task,) = (e for e in trace.events if e.kind is EventKind.TASK)
+    assert (task.device, task.start_s) == ("gpu0", pytest.approx(there.end_s))
+    assert task.duration_s == pytest.approx(1.0)
+    assert home.start_s == pytest.approx(task.end_s)
+    assert trace.makespan_s == pytest.approx(home.end_s)
+    assert home.duration_s == pytest.approx(LINK_S + 2e-3)
+    assert [(c.phase, c.source, c.dest, c.nbytes) for c in trace.copies] == [
+        ("S0", "cpu0", "gpu0", 10**6),
+        ("", "gpu0", "cpu0", 2 * 10**6),
+    ]
+    assert trace.turns == (("S0", 1),)
+    assert dict(trace.kinds) == {"cpu0": "cpu", "gpu0": CUDA.name}
+
+
+def test_what_a_gpu_wrote_is_copied_before_it_is_sent_and_goes_on_to_the_other_gpu() -> None:
+    part = [(2, -1, 1, 0, 1.0, 8), (3, -1, 1, 0, 1.0, 8)]
+    copies = [(2, 0, 1000, 0), (1, 3, 1000, 1)]
+    pattern = _pattern(part, [(0, 1, 1000, 0)], copies=copies)
+    turns = _with_devices(_turns(2, [[0, 0, -1, 0]], pattern), 0, 1)
+    trace = simulated_turns(turns, _seconds(10.0), _gpus(0, 1, ranks=2))
+    out, late = sorted(
+        (e for e in trace.events if e.kind is EventKind.COPY), key=lambda e: e.start_s
+    )
+    (sent,) = (e for e in trace.events if e.kind is EventKind.SEND)
+    (wait,) = (e for e in trace.events if e.kind is EventKind.WAIT)
+    assert out.end_s == pytest.approx(sent.start_s)
+    assert (out.device, late.device) == ("gpu0", "gpu1")
+    assert wait.end_s < late.end_s
+    assert late.start_s < wait.end_s + SEND + LINK_S
+
+
+def test_from_one_gpu_of_a_rank_to_the_other_both_links_are_used_at_once() -> None:
+    copies = [(1, 2, 10**6, 0)]
+    pattern = _pattern([(2, -1, 1, 0, 1.0, 8)], copies=copies)
+    turns = _with_devices(_turns(1, [[0, 0, -1, 0]], pattern), 0, 0)
+    trace = simulated_turns(turns, _seconds(1.0), _gpus(0, 0, ranks=1))
+    (copy,) = (e for e in trace.events if e.kind is EventKind.COPY)
+    assert copy.end_s == pytest.approx(BEGIN + SEND + LINK_S + 1e-3)

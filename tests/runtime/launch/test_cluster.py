@@ -344,6 +344,22 @@ def test_an_engine_killed_between_runs_costs_nothing(build, cluster):
     assert_usable(build, cluster)
 
 
+def test_engines_that_could_not_be_started_are_tried_again(build, cluster, monkeypatch):
+    def fail(*_, **__):
+        raise ClusterError("no host answers")
+
+    with cluster.turn() as (engines, _):
+        pass
+    engines.processes[1].kill()
+    engines.processes[1].wait()
+    with monkeypatch.context() as broken:
+        broken.setattr("avial_lab.runtime.launch.cluster.start_engines", fail)
+        with pytest.raises(ClusterError, match="no host answers"):
+            assert_usable(build, cluster)
+        assert cluster.status.state is ClusterState.BROKEN
+    assert_usable(build, cluster)
+
+
 def test_a_failed_mpi_call_is_reported_while_the_others_wait(build, cluster):
     """Rank 1 sends to a rank that is not there; rank 2 waits for a message that nobody sends."""
     a = np.arange(20, dtype=np.int32)

@@ -14,14 +14,15 @@ from mlir import ir
 from avial_lab.compiler.analysis.accesses.buffers import program_buffers
 from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
+from avial_lab.compiler.ir.phases import reduced_arrays
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import defining, is_memref, view_chain
 from avial_lab.core.buffers import Binding
 
 WORK = ("avial.replicate", "avial.task")
 TERMS = "avial.reordered"
-"""On a replicate: where several ranks share it, it combines floating-point sums or products of so
-many terms in its own order.
+"""On a replicate: it combines floating-point sums or products of so many terms in its own order;
+one that is `avial.reduced` where several ranks share it.
 """
 
 
@@ -108,17 +109,18 @@ class _Flow:
         return read | own, written | own
 
     def _work(self, op: ir.Operation) -> None:
-        operands = list(op.operands)
         read, written = self._uses(op)
         given = self._of_storages(read) | self._of_values(_used_in(op))
         again = self._repeats(op, read & written)
         own = self._own_terms(op) * again
         if own:
             self._reach(written, self._sum_of(op, own))
-        if self._divided and TERMS in op.attributes:
+        shared = "avial.reduced" in op.attributes
+        if TERMS in op.attributes and (self._divided or not shared):
             combined = max(own, ir.IntegerAttr(op.attributes[TERMS]).value * again)
-            places = ir.DenseI64ArrayAttr(op.attributes["avial.reduced"])
-            reduced = [self._storage(operands[place]) for place in places]
+            reduced = (
+                [self._storage(buffer) for buffer in reduced_arrays(op)] if shared else written
+            )
             self._reach(reduced, self._sum_of(op, combined))
         self._reach(written, given)
 

@@ -14,11 +14,14 @@ from collections.abc import Collection, Sequence
 from mlir import ir
 
 from avial_lab.compiler.analysis.parallelism.marked_loops import columns_of
+from avial_lab.compiler.analysis.polyhedral.budget import limited
+from avial_lab.compiler.analysis.polyhedral.dependences import dependences
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.codegen.loops.kernel_bodies import is_free
-from avial_lab.compiler.ir.effects import is_pure
-from avial_lab.compiler.ir.nesting import FORS, body_of, end_of, holds
-from avial_lab.compiler.ir.operations import LOOPS
+from avial_lab.compiler.ir.attributes import IFS
+from avial_lab.compiler.ir.effects import ACCESSES, LOADS, STORES, is_pure
+from avial_lab.compiler.ir.nesting import FORS, body_of, end_of, holds, parent_of
+from avial_lab.compiler.ir.operations import LOOPS, operations_in
 
 
 def distribute(loop: ir.Operation, scop: Scop) -> bool:
@@ -42,8 +45,7 @@ def distribute(loop: ir.Operation, scop: Scop) -> bool:
 def keep_only(kept: Collection[int], loop: ir.Operation) -> None:
     """Of what stands right in the loop those of these numbers, and the arithmetic for them."""
     for k, op in reversed(list(enumerate(body_of(loop)))):
-        is_left = any(True for result in op.results for _ in result.uses)
-        if not is_left if is_pure(op) else k not in kept:
+        if not _is_used(op) if is_pure(op) else k not in kept:
             op.erase()
 
 
@@ -85,6 +87,70 @@ def _is_used_in(part: Sequence[ir.Operation], op: ir.Operation) -> bool:
             if user.block != op.block or not is_pure(user) or not _is_used_in(part, user):
                 return False
     return True
+
+
+def is_taken_apart(loop: ir.Operation) -> bool:
+    """Whether all that it does is computed from what it loads, and stored."""
+    return all(
+        is_pure(op) or op.name in (*ACCESSES, *LOOPS, *IFS, *_ENDS) for op in operations_in(loop)
+    )
+
+
+_ENDS = ("affine.yield", "scf.yield", "scf.reduce")
+
+
+def may_come_before(loop: ir.Operation, stores: Collection[int], scop: Scop) -> bool:
+    """Whether all else in the loop may be done in all of its iterations before these stores, by
+    their numbers among its operations, are done in any.
+    """
+    ops = list(operations_in(loop))
+    later = _needed(loop, [ops[k] for k in stores])
+    rest = [op for k, op in enumerate(ops) if op.name in STORES and k not in stores]
+    before = _needed(loop, rest)
+    inside = [s for s in scop.statements if holds(loop, s.op)]
+
+    def none() -> bool:
+        found = dependences(inside)
+        return not any(d.source.op in later and d.target.op in before for d in found)
+
+    return limited(none, lambda: False)
+
+
+def _needed(loop: ir.Operation, wanted: Sequence[ir.Operation]) -> set[ir.Operation]:
+    """These in the loop, what their values are computed from, and what is around them."""
+    found: set[ir.Operation] = set()
+    waiting = list(wanted)
+    while waiting:
+        op = waiting.pop()
+        if op in found or not holds(loop, op):
+            continue
+        found.add(op)
+        owners = [operand.owner for operand in op.operands]
+        waiting += [each.operation for each in owners if not isinstance(each, ir.Block)]
+        around = parent_of(op)
+        if around is not None:
+            waiting.append(around)
+        if len(op.results):
+            waiting += operations_in(op)
+    return found
+
+
+def with_stores(kept: Collection[int], loop: ir.Operation) -> ir.Operation:
+    """The loop with these of its stores, by their numbers, and what they need."""
+    for k, op in reversed(list(enumerate(operations_in(loop)))):
+        if op.name in STORES:
+            if k not in kept:
+                op.erase()
+        elif op.name in (*LOOPS, *IFS):
+            if not _is_used(op) and not any(each.name in STORES for each in operations_in(op)):
+                op.erase()
+        elif (is_pure(op) or op.name in LOADS) and not _is_used(op):
+            op.erase()
+    return loop
+
+
+def _is_used(op: ir.Operation) -> bool:
+    return any(True for result in op.results for _ in result.uses)
 
 
 def draw_out(loop: ir.Operation, scop: Scop) -> bool:

@@ -200,6 +200,9 @@ class Calls(Creation):
 
     def call(self, node: ast.Call) -> Value:
         called = self.t.expression(node.func)
+        if isinstance(called, Fixed) and called.value is builtins.print:
+            self.t.prints.write(node)
+            return Fixed(None)
         if any(isinstance(each, ast.Starred) for each in node.args):
             raise self.t.refused("* in a call is not there", "write the arguments out")
         args = [self.t.expression(each) for each in node.args]
@@ -362,7 +365,6 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     builtins.bool: _method_of("as_bool"),
     builtins.round: _method_of("round"),
     builtins.pow: _method_of("power"),
-    builtins.print: _method_of("nothing"),
     math.floor: _partial("floored", "floor"),
     math.ceil: _partial("floored", "ceil"),
     math.fabs: lambda calls, x: calls.absolute(calls.as_float(x)),

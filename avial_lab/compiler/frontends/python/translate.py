@@ -33,6 +33,7 @@ from avial_lab.compiler.frontends.python.kinds import (
 )
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
 from avial_lab.compiler.frontends.python.liveness import carried, is_bound, live_before
+from avial_lab.compiler.frontends.python.prints import Printing, Prints
 from avial_lab.compiler.frontends.python.scheduled import Scheduled
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
@@ -114,7 +115,7 @@ class Translated:
     that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
     empty where nothing in it can end the process or take unforeseen time. sizes: the open ones by
     what results' shapes call them: of which argument, along which dimension. spare: memory to work
-    in, as large as these say.
+    in, as large as these say. printing: what a run puts into a log of it.
     """
 
     text: str
@@ -125,6 +126,7 @@ class Translated:
     apart: str = ""
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     spare: tuple[ResultArray, ...] = ()
+    printing: Printing | None = None
 
 
 class Restart(Exception):
@@ -225,7 +227,7 @@ class Translation:
     # -- the whole ---------------------------------------------------------------------------------
 
     def run(self) -> Translated:
-        self.calls = Calls(self)
+        self.calls, self.prints = Calls(self), Prints(self)
         self.e.node = self.source.tree
         self.open = self._open_sizes()
         for parameter in self._parameters():
@@ -247,6 +249,8 @@ class Translation:
         ]
         lines = [self._as_results(line) for line in lines]
         spare = self._spare(lines)
+        if self.prints.log is not None:
+            self.head.append(f"{self.prints.log.memory}: {self.prints.log.type}{self.e.place}")
         given = ", ".join([*self.head, *self.results])
         self.e.node = self.source.tree
         place = self.e.place
@@ -270,6 +274,7 @@ class Translation:
             self.e.apart,
             self.sizes,
             spare,
+            self.prints.told,
         )
 
     def _spare(self, lines: Sequence[str]) -> tuple[ResultArray, ...]:
@@ -291,7 +296,8 @@ class Translation:
         lines = scheduled.function(self.bodies[key])
         given = [part.split(":")[0] for part in (*self.head, *self.results)]
         own = [line.split(" = ")[0].strip() for line in self.e.entry]
-        buffers = [*given, *(name for name in own if name not in self.result_arrays)]
+        log = [] if self.prints.log is None else [self.prints.log.memory]
+        buffers = [*given, *log, *(name for name in own if name not in self.result_arrays)]
         self.e.lines += [*scheduled.head(buffers), *lines, f"  }}{self.e.place}"]
 
     @property
@@ -1076,9 +1082,7 @@ class Translation:
             case ast.Tuple(elts) | ast.List(elts):
                 return tuple(self.expression(each) for each in elts)
             case ast.JoinedStr():
-                raise self.not_there(
-                    "an f-string", node, "return the numbers, and print them outside"
-                )
+                raise self.not_there("an f-string", node, "print(f'…') is, and numbers are")
             case ast.Dict() | ast.Set() | ast.DictComp() | ast.SetComp():
                 raise self.not_there("a dictionary or a set", node, "use arrays")
             case ast.ListComp() | ast.GeneratorExp():

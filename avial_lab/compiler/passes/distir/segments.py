@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import REPEATED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.placements import MOVES, is_tensor, placement_of
@@ -20,17 +21,20 @@ from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
 
 @dataclass(frozen=True)
 class Key:
-    """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh."""
+    """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh.
+    `late`: nothing that moves waits for it.
+    """
 
     depth: int
     in_turns: bool
     mesh: str
+    late: bool = False
 
 
 @dataclass
 class Segment:
-    """`operations` in program order, without those that are made of numbers alone (`free`), which
-    each segment repeats for itself. `outputs`: its values that others read.
+    """`operations` in program order, without those (`free`) that each segment repeats for itself:
+    made of numbers alone, or marked so. `outputs`: its values that others read.
     """
 
     key: Key
@@ -67,8 +71,11 @@ def is_local(have: Placement, made: Placement) -> bool:
     )
 
 
-def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
-    """PassError for a number that is computed of tensors and used in another segment."""
+def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool = False) -> Cut:
+    """`sums_late`: what is summed over turns is apart from what others wait for.
+
+    PassError for a number that is computed of tensors and used in another segment.
+    """
     block = function.regions[0].blocks[0]
     placements = {
         value: placement
@@ -77,24 +84,32 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
     }
     depths: dict[ir.Value, int] = dict.fromkeys(block.arguments, 0)
     numbers: dict[ir.Value, Segment] = {}
+    of_numbers: set[ir.Operation | None] = set()
     found: dict[Key, Segment] = {}
     result = Cut([], {}, set(), placements)
     *operations, end = [view.operation for view in block.operations]
+    sums = _only_summed(operations, placements) if sums_late else set[ir.Operation]()
     for op in operations:
         if op.name in MOVES:
             depths[op.results[0]] = depths[op.operands[0]] + _step(op, result)
             continue
         tensors = [v for v in used_by(op) if is_tensor(v.type)]
-        made_of_numbers = all(_owner(v) in result.free for v in tensors) and not any(
+        made_of_numbers = all(_owner(v) in of_numbers for v in tensors) and not any(
             v in numbers for v in used_by(op)
         )
         # What is made of numbers alone is made where it is used, unless it is moved or handed out.
-        if made_of_numbers and op.name != "func.call" and not _is_handed_on(op):
+        if made_of_numbers and op.name != "func.call" and not is_handed_on(op):
+            of_numbers.add(op)
             result.free.add(op)
             depths.update(dict.fromkeys(op.results, 0))
             continue
         depth = max((depths[v] for v in used_by(op) if v in depths), default=0)
-        segment = _segment_for(op, depth, placements, found)
+        if REPEATED in op.attributes and not is_handed_on(op):
+            result.free.add(op)
+            depths.update(dict.fromkeys(op.results, depth))
+            continue
+        late = sums_late and op in sums
+        segment = _segment_for(op, depth, placements, found, late=late)
         segment.operations.append(op)
         for value in op.results:
             depths[value] = depth
@@ -108,13 +123,14 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
                     span=span_of(op.location),
                     hint="keep it in a tensor of no dimensions: tensor<f32>",
                 )
-    order = sorted(found, key=lambda key: (key.depth, key.in_turns))
+    order = sorted(found, key=lambda key: (key.depth, key.in_turns, key.late))
     result.segments = [found[key] for key in order]
     _find_outputs(operations, end, result)
     return result
 
 
-def _is_handed_on(op: ir.Operation) -> bool:
+def is_handed_on(op: ir.Operation) -> bool:
+    """Whether its value is moved or returned."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return any(user.name in (*MOVES, "func.return") for user in users)
 
@@ -149,6 +165,8 @@ def _segment_for(
     depth: int,
     placements: Mapping[ir.Value, Placement],
     found: dict[Key, Segment],
+    *,
+    late: bool,
 ) -> Segment:
     placed = [placements[v] for v in (*op.operands, *op.results) if v in placements]
     if not placed:
@@ -160,8 +178,24 @@ def _segment_for(
     mesh = placed[0].mesh
     axis = len(mesh.shape)
     in_turns = bool(mesh.turns) and any(each.along[axis] != COPY for each in placed)
-    key = Key(depth, in_turns, mesh.name)
+    key = Key(depth, in_turns, mesh.name, late and in_turns)
     return found.setdefault(key, Segment(key))
+
+
+def _only_summed(
+    operations: list[ir.Operation], placements: Mapping[ir.Value, Placement]
+) -> set[ir.Operation]:
+    """Operations whose values are parts of sums over turns, or are read by such alone."""
+    found: set[ir.Operation] = set()
+    for op in reversed(operations):
+        placed = [placements[r] for r in op.results if r in placements]
+        users = [use.owner.operation for r in op.results for use in r.uses]
+        partial = any(p.mesh.turns and p.along[-1].kind.is_partial for p in placed)
+        if op.name not in MOVES and placed and (
+            partial or (users and all(user in found for user in users))
+        ):  # fmt: skip
+            found.add(op)
+    return found
 
 
 def _find_outputs(operations: list[ir.Operation], end: ir.Operation, cut: Cut) -> None:

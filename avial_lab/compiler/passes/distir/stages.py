@@ -45,7 +45,7 @@ def stages_of(
     """ScheduleError where there are fewer weights than stages."""
     block = function.regions[0].blocks[0]
     *operations, _ = [view.operation for view in block.operations]
-    in_batch = _values_in_batch(function, batch)
+    in_batch = values_in_batch(function, batch)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
     behind = _weights_behind(operations, weights, in_batch)
     order, costs = _in_order_of_use(operations, behind, in_batch)
@@ -77,12 +77,33 @@ def stages_of(
     return found
 
 
-def _values_in_batch(function: ir.Operation, batch: Mapping[ir.Value, int]) -> set[ir.Value]:
+def values_in_batch(function: ir.Operation, batch: Mapping[ir.Value, int]) -> set[ir.Value]:
     classes = DimensionClasses.of(function)
     values = [r for view in function.regions[0].blocks[0].operations for r in view.results]
     found: set[ir.Value] = set(batch)
     for dimension in batch.items():
         found.update(classes.dimensions_like(dimension, values))
+    return found
+
+
+def weights_met(
+    function: ir.Operation, batch: Mapping[ir.Value, int]
+) -> dict[ir.Operation, ir.Value]:
+    """For operations on the batch, the weight that it has met last on the way there."""
+    block = function.regions[0].blocks[0]
+    *operations, _ = [view.operation for view in block.operations]
+    in_batch = values_in_batch(function, batch)
+    weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
+    behind = _weights_behind(operations, weights, in_batch)
+    order = {weight: k for k, weight in enumerate(weights)}
+    met: dict[ir.Value, ir.Value] = {}
+    found: dict[ir.Operation, ir.Value] = {}
+    for op in operations:
+        here = [w for v in op.operands for w in behind.get(v, ()) if w in order]
+        before = [met[v] for v in op.operands if v in met]
+        if any(value in in_batch for value in op.results) and (here or before):
+            found[op] = here[-1] if here else before[-1]
+            met.update((value, found[op]) for value in op.results)
     return found
 
 

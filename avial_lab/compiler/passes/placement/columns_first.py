@@ -5,27 +5,29 @@ Module of replicates that add rows to the same array -> divided by columns, wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.parallelism.marked_loops import columns_of
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.codegen.loops.kernel_nests import (
-    hand_on_nothing,
+    is_taken_apart,
     keep_only,
-    parts_of,
+    may_come_before,
     turn_inside_out,
+    with_stores,
 )
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects.avial import SEGMENTS, buffer_of, operand_segments, rebuilt
 from avial_lab.compiler.ir.effects import LOADS, STORES, is_pure
-from avial_lab.compiler.ir.nesting import body_of, defined_in
-from avial_lab.compiler.ir.operations import loops_in, operations_in, operations_named
+from avial_lab.compiler.ir.nesting import body_of
+from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.ir.phases import reduced_arrays
 from avial_lab.compiler.ir.remarks import loop_name
-from avial_lab.compiler.ir.views import is_memref, view_chain
+from avial_lab.compiler.ir.views import view_chain
 from avial_lab.compiler.passes.placement.target_devices import stays_for
 from avial_lab.machine.devices import kind_for
 
@@ -43,8 +45,8 @@ class ColumnsFirst:
              avial.replicate { affine.for %j { affine.for %i { y[j] += A[i, j] * t[i] } } }
 
     Of loops right inside of each other, beside loads, whose innermost goes over columns. What else
-    a row does, and touches nothing that is added to, comes before it, in a replicate of its own:
-    rows wait for each other only where they add.
+    a row does, before the sums or beside them, comes before them, in a replicate of its own: rows
+    wait for each other only where they add. So do sums of several loops, in one for each.
     """
 
     on: str = "gpu"
@@ -67,58 +69,90 @@ class ColumnsFirst:
 
 def _nest_of(replicate: ir.Operation) -> list[ir.Operation]:
     """The divided loop, and the one in each; none where there is more than loads beside them."""
-    nest: list[ir.Operation] = []
-    around = replicate
+    nest = _nest_from(replicate)[1:]
+    return nest if nest and SPLIT in nest[0].attributes else []
+
+
+def _nest_from(around: ir.Operation) -> list[ir.Operation]:
+    """It, and the loop in each, down to what is not just one loop beside loads."""
+    nest = [around]
     while True:
-        others = [op for op in body_of(around) if not is_pure(op) and op.name not in LOADS]
+        others = [op for op in body_of(nest[-1]) if not is_pure(op) and op.name not in LOADS]
         if len(others) != 1 or others[0].name != "affine.for" or len(others[0].results):
-            return nest if nest and SPLIT in nest[0].attributes else []
-        (around,) = others
-        nest.append(around)
+            return nest
+        nest += others
 
 
 def _part(replicate: ir.Operation) -> None:
-    """Put what comes before the part that adds into a replicate of its own."""
+    """Put what does not add, and each row of sums, into replicates of their own; only where all of
+    these rows then are columns, and what they read is not changed before.
+    """
     loops = [op for op in body_of(replicate) if not is_pure(op)]
     if len(loops) != 1 or loops[0].name != "affine.for" or len(loops[0].results):
         return
     (loop,) = loops
-    parts, reduced = parts_of(loop), set(reduced_arrays(replicate))
-    adding = [k for k, part in enumerate(parts) if reduced & _touched(part)]
-    if len(parts) < 2 or adding != [len(parts) - 1] or not hand_on_nothing(parts):
+    groups = _groups(loop, set(reduced_arrays(replicate)))
+    *adding, rest = groups
+    if len(adding) + bool(rest) < 2 or not is_taken_apart(loop):
         return
-    (row,) = parts[-1][-1:]
-    if row.name != "affine.for" or len(parts[-1]) > 1 or any(loops_in(row)):
+    scop = read_scop(replicate)
+    if rest and not all(may_come_before(loop, group, scop) for group in adding):
         return
-    stored = {view_chain(op.operands[1])[-1] for op in operations_in(row) if op.name in STORES}
-    if stored - reduced or any(defined_in(loop, operand) for operand in row.operands):
+    made = [with_stores(group, loop.clone(ip=ir.InsertionPoint(loop))) for group in adding]
+    scop = read_scop(replicate)
+    if not all(_is_by_columns(each, scop) for each in made):
+        for each in made:
+            each.erase()
         return
-    body = body_of(loop)
-    last = {body.index(op) for op in parts[-1]}
-    name = ir.StringAttr(replicate.attributes["name"]).value
-    first = replicate.clone(ip=ir.InsertionPoint(replicate)).operation
-    keep_only(set(range(len(body))) - last, _loop_in(first))
-    keep_only(last, loop)
+    parts = [*([with_stores(rest, loop)] if rest else []), *made]
+    if not rest:
+        loop.erase()
+    _apart(replicate, parts, has_rest=bool(rest))
+
+
+def _groups(loop: ir.Operation, reduced: set[ir.Value]) -> list[list[int]]:
+    """The stores in the loop by their numbers: those that add, by the row that they stand in, and
+    last all others.
+    """
+    adding: dict[ir.Block, list[int]] = {}
+    rest: list[int] = []
+    for k, op in enumerate(operations_in(loop)):
+        if op.name in STORES:
+            is_added = view_chain(op.operands[1])[-1] in reduced
+            (adding.setdefault(op.block, []) if is_added else rest).append(k)
+    return [*adding.values(), rest]
+
+
+def _is_by_columns(loop: ir.Operation, scop: Scop) -> bool:
+    nest = _nest_from(loop)
+    return len(nest) > 1 and columns_of(loop, scop) == [nest[-1]]
+
+
+def _apart(replicate: ir.Operation, parts: Sequence[ir.Operation], *, has_rest: bool) -> None:
+    """A replicate for each of the loops in it, in this order."""
+    body, name = body_of(replicate), ir.StringAttr(replicate.attributes["name"]).value
+    numbers = [body.index(part) for part in parts]
+    for k, number in enumerate(numbers):
+        is_rest, is_last = has_rest and k == 0, k == len(parts) - 1
+        copy = replicate
+        if not is_last:
+            copy = replicate.clone(ip=ir.InsertionPoint(replicate)).operation
+            copy.attributes["name"] = ir.StringAttr.get(f"{name}_{'rows' if is_rest else k}")
+        keep_only({number}, copy)
+        if is_rest:
+            _without_sums(copy, parts[0])
+        _only_used(copy)
+
+
+def _without_sums(replicate: ir.Operation, loop: ir.Operation) -> None:
     for attribute in _OF_SUMS:
-        if attribute in first.attributes:
-            del first.attributes[attribute]
-    first.attributes["name"] = ir.StringAttr.get(f"{name}_rows")
+        if attribute in replicate.attributes:
+            del replicate.attributes[attribute]
     why = f"iterations of {loop_name(loop)} are independent"
-    first.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
-    for each in (first, replicate):
-        _only_used(each)
+    replicate.attributes["avial.why"] = ir.ArrayAttr.get([ir.StringAttr.get(why)])
 
 
 _OF_SUMS = ("avial.reduced", "avial.reordered")
-
-
-def _loop_in(replicate: ir.Operation) -> ir.Operation:
-    return next(op for op in body_of(replicate) if not is_pure(op))
-
-
-def _touched(ops: Iterable[ir.Operation]) -> set[ir.Value]:
-    inside = (each for op in ops for each in (op, *operations_in(op)))
-    return {view_chain(v)[-1] for op in inside for v in op.operands if is_memref(v)}
 
 
 def _only_used(replicate: ir.Operation) -> None:

@@ -1,25 +1,42 @@
 """A sum for a GPU as partial sums of many threads, in a shape that hangs on its length alone.
 
-Module of replicates that add to one element -> for each one that does it in many threads, one that
-does it again with what those found, and the last few terms where the sum was.
+Module of replicates that add to one element -> for each one that does it in many threads, and some
+that do it again with what those found, until one thread has it all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import affine, arith, memref
+from mlir.dialects import affine
 
+from avial_lab.compiler.analysis.accesses.reassociation import TERMS
+from avial_lab.compiler.codegen.partial_sums import (
+    COMBINED_BY,
+    adds_to,
+    begins_with,
+    clone_with,
+    combined,
+    handle_of,
+    is_alone,
+    known_ends,
+    memory_beside,
+    replicate_before,
+)
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.captures import remap
-from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
+from avial_lab.compiler.ir.dialects.avial import (
+    buffer_of,
+    operand_segments,
+)
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import name_of
-from avial_lab.compiler.ir.nesting import body_of, defined_in, parent_of
-from avial_lab.compiler.ir.operations import operations_named
+from avial_lab.compiler.ir.nesting import body_of, defined_in
+from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.ir.phases import reduced_arrays
 from avial_lab.compiler.passes.placement.target_devices import stays_for
 from avial_lab.machine.devices import kind_for
@@ -34,7 +51,10 @@ EACH = 8
 """Terms of a thread, at least."""
 
 AGAIN = 32
-"""Partial sums that are added in the second pass to one."""
+"""Partial sums that a thread adds of those that are left."""
+
+LAST = 16
+"""That are left for a single thread."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +67,13 @@ class SumsInBlocks:
                  %sum = affine.for %k = 0 to min(K, …) iter_args(%a = -0.0) {
                    a + x[256 (K g + k) + t] }
                  affine.store %sum, %p[256 g + t] } } }
-             avial.replicate %gpu, %p, %q { … 32 of them are added to one … }
-             avial.replicate %gpu, %q, %s { affine.for %m = 0 to M { s[0] += q[m] } }
+             avial.replicate %gpu, %p, %q { … 32 of them are added to one, until 16 are left … }
+             avial.replicate %gpu, %q, %s { affine.for %one = 0 to 1 {
+               affine.for %m = 0 to 16 { s[0] += q[m] } } }
 
-    Sums (of products, too), products, minima and maxima of one element over one loop whose ends are
-    known, of `least` iterations or more. What is left to do is for the CPU.
+    Sums (of products, too), products, minima and maxima of elements, beside whatever else the loop
+    does in its iterations, over one loop or several right inside of each other, whose ends are
+    known: of `least` iterations or more.
     """
 
     on: str = "gpu"
@@ -62,8 +84,8 @@ class SumsInBlocks:
             return
         with module.context:
             for op in operations_named(module, "avial.replicate"):
-                found = _found(op) if len(reduced_arrays(op)) == 1 else None
-                if found is not None and found.length >= self.least and not stays_for(op, self.on):
+                found = _found(op) if reduced_arrays(op) and not stays_for(op, self.on) else None
+                if found is not None and found.length >= self.least:
                     _Writer(op, found).write()
 
     def __str__(self) -> str:
@@ -71,15 +93,16 @@ class SumsInBlocks:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The loop from `low` on; `step` combines what `load` has with a term, `store` keeps it."""
+class _Sum:
+    """`step` combines what `load` has with a term, `store` keeps it."""
 
-    loop: ir.Operation
-    low: int
-    length: int
     load: ir.Operation
     step: ir.Operation
     store: ir.Operation
+
+    @property
+    def array(self) -> ir.Value:
+        return self.load.operands[0]
 
     @property
     def kind(self) -> ir.Type:
@@ -88,66 +111,89 @@ class _Found:
     @property
     def combine(self) -> str:
         """Of two partial results."""
-        return _COMBINED_BY[self.step.name]
+        return COMBINED_BY[self.step.name]
+
+    def begins_with(self) -> ir.Value:
+        return begins_with(self.combine, self.kind)
+
+    def combined(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        return combined(self.combine, one, other)
 
 
-_COMBINED_BY = {
-    "arith.addf": "arith.addf",
-    "arith.subf": "arith.addf",
-    "math.fma": "arith.addf",
-    "arith.mulf": "arith.mulf",
-    "arith.minimumf": "arith.minimumf",
-    "arith.maximumf": "arith.maximumf",
-}
+@dataclass(frozen=True)
+class _Found:
+    """Loops right inside of each other, the outermost first, with the ends of each, and the sums
+    that the innermost makes.
+    """
 
-_BEGINS_WITH = {
-    "arith.addf": -0.0,
-    "arith.mulf": 1.0,
-    "arith.minimumf": float("inf"),
-    "arith.maximumf": float("-inf"),
-}
-"""What changes nothing that it is combined with, the sign of zero and NaN included."""
+    loops: tuple[ir.Operation, ...]
+    ends: tuple[tuple[int, int], ...]
+    sums: tuple[_Sum, ...]
+
+    @property
+    def length(self) -> int:
+        return prod(high - low for low, high in self.ends)
 
 
 def _found(replicate: ir.Operation) -> _Found | None:
-    loops = [op for op in body_of(replicate) if not is_pure(op)]
-    if len(loops) != 1 or loops[0].name != "affine.for" or SPLIT not in loops[0].attributes:
+    loops = _nest(replicate)
+    if not loops or SPLIT not in loops[0].attributes:
         return None
-    (loop,) = loops
-    ends = _ends(loop)
-    body = body_of(loop)
-    stores = [op for op in body if op.name == "affine.store"]
-    if ends is None or len(stores) != 1 or any(len(op.regions) for op in body):
+    ends = [known_ends(loop) for loop in loops]
+    known = [each for each in ends if each is not None and each[0] < each[1]]
+    sums = _sums(loops[-1], loops[0], reduced_arrays(replicate))
+    if (
+        len(known) < len(loops)
+        or not sums
+        or not is_alone(replicate, loops, [s.store for s in sums])
+    ):
         return None
-    (store,) = stores
-    others = (op for op in body if op != store and op.name != "affine.load")
-    if not all(is_pure(op) for op in others) or isinstance(store.operands[0].owner, ir.Block):
+    return _Found(tuple(loops), tuple(known), tuple(sums))
+
+
+def _nest(replicate: ir.Operation) -> list[ir.Operation]:
+    """The loops right inside of each other, beside arithmetic, down to that which stores."""
+    nest: list[ir.Operation] = []
+    around = replicate
+    while True:
+        others = [op for op in body_of(around) if not is_pure(op)]
+        if len(others) != 1 or others[0].name != "affine.for" or len(others[0].results):
+            return nest
+        (around,) = others
+        nest.append(around)
+
+
+def _sums(loop: ir.Operation, nest: ir.Operation, arrays: Sequence[ir.Value]) -> list[_Sum]:
+    """All that the loop does with these arrays; none where it does something else with them."""
+    found: list[_Sum] = []
+    touching = [op for op in operations_in(loop) if set(arrays) & set(op.operands)]
+    for store in touching:
+        if (
+            store.name == "affine.store"
+            and store.operands[1] in arrays
+            and store.block == _in(loop)
+        ):
+            known = _sum_of(store, nest, [op for op in touching if op.block == _in(loop)])
+            if known is None:
+                return []
+            found.append(known)
+    accounted = {op for each in found for op in (each.load, each.store)}
+    return found if len(accounted) == len(touching) == 2 * len(found) else []
+
+
+def _in(loop: ir.Operation) -> ir.Block:
+    return loop.regions[0].blocks[0]
+
+
+def _sum_of(store: ir.Operation, nest: ir.Operation, others: Sequence[ir.Operation]) -> _Sum | None:
+    if isinstance(store.operands[0].owner, ir.Block):
         return None
     step = store.operands[0].owner.operation
-    of_it = [op for op in body if op.name == "affine.load" and op.operands[0] == store.operands[1]]
-    if step.name not in _COMBINED_BY or len(of_it) != 1 or not _same_element(of_it[0], store, loop):
+    loads = [op for op in others if op.name == "affine.load" and _same_element(op, store, nest)]
+    if len(loads) != 1 or not adds_to(loads[0], step):
         return None
-    place = {"math.fma": 2, "arith.subf": 0}.get(step.name)
-    at = [k for k, operand in enumerate(step.operands) if operand == of_it[0].result]
-    uses = sum(1 for _ in of_it[0].result.uses)
-    if uses != 1 or len(at) != 1 or (place is not None and at != [place]):
-        return None
-    if not isinstance(of_it[0].result.type, ir.F32Type | ir.F64Type):
-        return None
-    return _Found(loop, ends[0], ends[1] - ends[0], of_it[0], step, store)
-
-
-def _ends(loop: ir.Operation) -> tuple[int, int] | None:
-    if len(loop.results) or ir.IntegerAttr(loop.attributes["step"]).value != 1:
-        return None
-    found: list[int] = []
-    for name in ("lowerBoundMap", "upperBoundMap"):
-        form = ir.AffineMapAttr(loop.attributes[name]).value
-        known = form.results[0].maybe_downcast() if len(form.results) == 1 else None
-        if not isinstance(known, ir.AffineConstantExpr):
-            return None
-        found.append(known.value)
-    return found[0], found[1]
+    (load,) = loads
+    return _Sum(load, step, store)
 
 
 def _same_element(load: ir.Operation, store: ir.Operation, loop: ir.Operation) -> bool:
@@ -156,6 +202,7 @@ def _same_element(load: ir.Operation, store: ir.Operation, loop: ir.Operation) -
     same = load.attributes["map"] == store.attributes["map"]
     return (
         same
+        and load.operands[0] == store.operands[1]
         and subscripts == list(store.operands)[2:]
         and not any(defined_in(loop, subscript) for subscript in subscripts)
     )
@@ -171,169 +218,179 @@ class _Writer:
 
     def write(self) -> None:
         with self.replicate.location:
-            parts = self._array(self.groups * THREADS, "parts")
+            parts = self._arrays(self.groups * THREADS, "parts")
             self._first(parts)
-            left = self.groups
-            if self.groups > AGAIN:
-                left = -(-self.groups // AGAIN)
-                fewer = self._array(left * THREADS, "parts_of_parts")
-                self._second(parts, fewer, left)
-                parts = fewer
-            self._last(parts, left * THREADS)
+            groups, width, number = self.groups, THREADS, 0
+            while groups * width > LAST:
+                if groups == 1:
+                    groups, width = width // LAST, LAST
+                left = -(-groups // AGAIN)
+                fewer = self._arrays(left * width, f"parts_{number}")
+                self._again(parts, groups, fewer, left, width, number)
+                parts, groups, number = fewer, left, number + 1
+            self._last(parts, groups * width)
 
-    def _array(self, size: int, what: str) -> ir.Value:
-        """Memory of the function's own."""
-        function = self.replicate
-        while function.name != "func.func":
-            around = parent_of(function)
-            assert around is not None, "replicates stand in a function"
-            function = around
-        whose = name_of(self.found.load.operands[0].location) or self.name
-        with (
-            ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]),
-            ir.Location.name(f"{whose}_{what}"),
-        ):
-            kind = ir.MemRefType.get([size], self.found.kind)
-            return memref.alloc(kind, [], [])
+    def _arrays(self, size: int, what: str) -> list[ir.Value]:
+        return [
+            memory_beside(
+                self.replicate,
+                ir.MemRefType.get([size], each.kind),
+                f"{name_of(each.array.location) or self.name}_{what}",
+            )
+            for each in self.found.sums
+        ]
 
-    def _handle(self, array: ir.Value) -> ir.Value:
-        with ir.InsertionPoint.after(array.owner.operation):
-            reference = ir.Type.parse("!avial.buffer_ref")
-            return ir.Operation.create(CAST, [reference], [array]).result
-
-    def _replicate(
-        self, name: str, reads: Sequence[ir.Value], writes: ir.Value, why: str
-    ) -> ir.Operation:
-        """An empty one before the sum."""
-        i32 = ir.DenseI32ArrayAttr
-        made = ir.Operation.create(
-            "avial.replicate",
-            [ir.Type.parse("!avial.task_ref")],
-            [self.replicate.operands[0], *reads, writes],
-            attributes={
-                "name": ir.StringAttr.get(f"{self.name}_{name}"),
-                "avial.why": ir.ArrayAttr.get([ir.StringAttr.get(why)]),
-                SEGMENTS: i32.get([1, len(reads), 1, 0]),
-            },
-            regions=1,
-            ip=ir.InsertionPoint(self.replicate),
-        )
-        with ir.InsertionPoint(ir.Block.create_at_start(made.regions[0], [])):
-            ir.Operation.create("omp.terminator")
-        return made
-
-    def _threads(self, replicate: ir.Operation, groups: int) -> tuple[ir.Operation, Any, Any]:
+    def _threads(
+        self, replicate: ir.Operation, groups: int, width: int
+    ) -> tuple[ir.Operation, Any, Any]:
         """Loops over groups, which are divided, and the threads of each; where to write in them."""
         end = replicate.regions[0].blocks[0].operations[0].operation
         with ir.InsertionPoint(end), _named("group"):
             outer = affine.AffineForOp(0, groups)
         outer.operation.attributes[SPLIT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
         with ir.InsertionPoint(outer.body), _named("thread"):
-            inner = affine.AffineForOp(0, THREADS)
+            inner = affine.AffineForOp(0, width)
             affine.AffineYieldOp([])
         with ir.InsertionPoint(inner.body):
             last = affine.AffineYieldOp([]).operation
         return last, outer.induction_variable, inner.induction_variable
 
-    def _first(self, parts: ir.Value) -> None:
+    def _first(self, parts: Sequence[ir.Value]) -> None:
         f, n = self.found, self.terms
-        _, reads, _, _ = operand_segments(self.replicate)
-        read = [each for each in list(self.replicate.operands)[1 : 1 + reads]
-                if buffer_of(each) != f.load.operands[0]]  # fmt: skip
+        _, reads, writes, _ = operand_segments(self.replicate)
+        sums = {each.array for each in f.sums}
+        given = list(self.replicate.operands)[1 : 1 + reads + writes]
+        read = [each for each in given[:reads] if buffer_of(each) not in sums]
+        written = [each for each in given[reads:] if buffer_of(each) not in sums]
         why = f"each of {self.groups} x {THREADS} threads combines up to {n} terms, in their order"
-        made = self._replicate("parts", read, self._handle(parts), why)
-        end, group, thread = self._threads(made, self.groups)
+        written += map(handle_of, parts)
+        made = replicate_before(self.replicate, "parts", read, written, why)
+        end, group, thread = self._threads(made, self.groups, THREADS)
         g, t = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
         k = ir.AffineExpr.get_dim(2)
         left = ir.AffineExpr.get_floor_div(f.length - THREADS * n * g - t + (THREADS - 1), THREADS)
-        with ir.InsertionPoint(end), f.loop.location:
+        with ir.InsertionPoint(end), f.loops[0].location:
             inside: dict[ir.Value, ir.Value] = {}
             for op in body_of(self.replicate):
-                if op != f.loop:  # what is computed before the loop
-                    _clone(op, inside)
-            begin = arith.constant(f.kind, _BEGINS_WITH[f.combine])
+                if op != f.loops[0]:  # what is computed before the loop
+                    clone_with(op, inside)
+            begin = [each.begins_with() for each in f.sums]
             loop = affine.AffineForOp(
-                0, ir.AffineMap.get(2, 0, [ir.AffineConstantExpr.get(n), left]), 1, [begin],
+                0, ir.AffineMap.get(2, 0, [ir.AffineConstantExpr.get(n), left]), 1, begin,
                 upper_bound_operands=[group, thread],
             )  # fmt: skip
-            _store_at(loop.results[0], parts, THREADS * g + t, [group, thread])
+            for result, array in zip(loop.results, parts, strict=True):
+                _store_at(result, array, THREADS * g + t, [group, thread])
         with ir.InsertionPoint(loop.body):
-            at = ir.AffineMap.get(3, 0, [f.low + THREADS * n * g + THREADS * k + t])
-            index = affine.AffineApplyOp(at, [group, thread, loop.induction_variable]).result
-            inside[f.loop.regions[0].blocks[0].arguments[0]] = index
-            inside[f.load.result] = loop.inner_iter_args[0]
-            for op in body_of(f.loop):
-                if op not in (f.load, f.store):
-                    _clone(op, inside)
-            affine.AffineYieldOp([inside[f.step.result]])
+            number = THREADS * n * g + THREADS * k + t
+            at = [group, thread, loop.induction_variable]
+            for around, form in zip(f.loops, _subscripts(number, f.ends), strict=True):
+                index = affine.AffineApplyOp(ir.AffineMap.get(3, 0, [form]), at).result
+                inside[_in(around).arguments[0]] = index
+            inside.update(
+                zip((each.load.result for each in f.sums), loop.inner_iter_args, strict=True)
+            )
+            apart = {op for each in f.sums for op in (each.load, each.store)} | {*f.loops}
+            for around in f.loops:
+                for op in body_of(around):
+                    if op not in apart:
+                        clone_with(op, inside)
+            affine.AffineYieldOp([inside[each.step.result] for each in f.sums])
 
-    def _second(self, parts: ir.Value, fewer: ir.Value, groups: int) -> None:
-        why = f"each of {groups} x {THREADS} threads combines up to {AGAIN} parts, in their order"
-        made = self._replicate("again", [self._handle(parts)], self._handle(fewer), why)
-        end, group, thread = self._threads(made, groups)
+    def _again(
+        self,
+        parts: Sequence[ir.Value],
+        groups: int,
+        fewer: Sequence[ir.Value],
+        left: int,
+        width: int,
+        number: int,
+    ) -> None:
+        """Of `groups` of `width` parts are `left` such groups."""
+        why = f"each of {left} x {width} threads combines up to {AGAIN} parts, in their order"
+        reads, writes = (list(map(handle_of, arrays)) for arrays in (parts, fewer))
+        made = replicate_before(self.replicate, f"again{number or ''}", reads, writes, why)
+        end, group, thread = self._threads(made, left, width)
         g, t, k = (ir.AffineExpr.get_dim(number) for number in range(3))
-        left = self.groups - AGAIN * g
         with ir.InsertionPoint(end):
-            begin = arith.constant(self.found.kind, _BEGINS_WITH[self.found.combine])
+            begin = [each.begins_with() for each in self.found.sums]
+            most = [ir.AffineConstantExpr.get(AGAIN), groups - AGAIN * g]
             loop = affine.AffineForOp(
-                0, ir.AffineMap.get(1, 0, [ir.AffineConstantExpr.get(AGAIN), left]), 1, [begin],
-                upper_bound_operands=[group],
-            )  # fmt: skip
-            _store_at(loop.results[0], fewer, THREADS * g + t, [group, thread])
+                0, ir.AffineMap.get(1, 0, most), 1, begin, upper_bound_operands=[group]
+            )
+            for result, array in zip(loop.results, fewer, strict=True):
+                _store_at(result, array, width * g + t, [group, thread])
         with ir.InsertionPoint(loop.body):
-            at = ir.AffineMap.get(3, 0, [THREADS * AGAIN * g + THREADS * k + t])
-            part = _load_at(parts, at, [group, thread, loop.induction_variable])
-            affine.AffineYieldOp([self._combined(loop.inner_iter_args[0], part)])
+            at = ir.AffineMap.get(3, 0, [width * AGAIN * g + width * k + t])
+            where = [group, thread, loop.induction_variable]
+            found = [
+                each.combined(so_far, _load_at(array, at, where))
+                for each, so_far, array in zip(
+                    self.found.sums, loop.inner_iter_args, parts, strict=True
+                )
+            ]
+            affine.AffineYieldOp(found)
 
-    def _last(self, parts: ir.Value, count: int) -> None:
-        """The sum as it was, of the parts."""
+    def _last(self, parts: Sequence[ir.Value], count: int) -> None:
+        """The last few onto what was there, by one thread, in place of the sums as they were."""
         f = self.found
-        body, variable = f.loop.regions[0].blocks[0], f.loop.regions[0].blocks[0].arguments[0]
-        loop = f.loop
-        loop.attributes["lowerBoundMap"] = _just(0)
-        loop.attributes["upperBoundMap"] = _just(count)
-        with ir.InsertionPoint(f.step), f.step.location:
-            part = _load_at(parts, ir.AffineMap.get_identity(1), [variable])
-            combined = self._combined(f.load.result, part)
-        f.store.operands[0] = combined
-        for op in reversed([view.operation for view in body.operations][:-1]):
-            if op not in (f.load, f.store) and not any(True for r in op.results for _ in r.uses):
-                op.erase()
-        _, reads, writes, after = operand_segments(self.replicate)
-        operands = list(self.replicate.operands)
-        own = [each for each in operands[1 : 1 + reads] if buffer_of(each) == f.load.operands[0]]
-        given = [operands[0], *own, self._handle(parts), *operands[1 + reads :]]
-        attributes = {name: self.replicate.attributes[name] for name in self.replicate.attributes}
-        attributes[SEGMENTS] = ir.DenseI32ArrayAttr.get([1, len(own) + 1, writes, after])
-        reduced = list(ir.DenseI64ArrayAttr(attributes["avial.reduced"]))
-        moved = [place - reads + len(own) + 1 for place in reduced]
-        attributes["avial.reduced"] = ir.DenseI64ArrayAttr.get(moved)
-        attributes["avial.owned0"] = ir.DenseI64ArrayAttr.get([0, count])
-        attributes.pop("avial.weights", None)
-        made = ir.Operation.create(
-            "avial.replicate", [self.replicate.results[0].type], given, attributes, regions=1,
-            ip=ir.InsertionPoint(self.replicate),
-        )  # fmt: skip
-        self.replicate.regions[0].blocks[0].append_to(made.regions[0])
+        sums = {each.array for each in f.sums}
+        _, reads, writes, _ = operand_segments(self.replicate)
+        given = list(self.replicate.operands)[1 + reads : 1 + reads + writes]
+        own = [each for each in given if buffer_of(each) in sums]
+        why = f"one thread combines the last {count} parts, in their order, with what was there"
+        made = replicate_before(self.replicate, "sum", [*own, *map(handle_of, parts)], own, why)
+        if TERMS in self.replicate.attributes:
+            made.attributes[TERMS] = self.replicate.attributes[TERMS]
+        end = made.regions[0].blocks[0].operations[0].operation
+        with ir.InsertionPoint(end), _named("one"):
+            outer = affine.AffineForOp(0, 1)
+        outer.operation.attributes[SPLIT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+        inside: dict[ir.Value, ir.Value] = {}
+        with ir.InsertionPoint(outer.body):
+            for op in body_of(self.replicate):
+                if op != f.loops[0]:  # what is computed before the loop
+                    clone_with(op, inside)
+            loads = [_again_at(each.load, inside) for each in f.sums]
+            loop = affine.AffineForOp(0, count, 1, loads)
+            for each, result in zip(f.sums, loop.results, strict=True):
+                store = each.store.clone().operation
+                store.operands[0] = result
+                remap(store, inside)
+            affine.AffineYieldOp([])
+        with ir.InsertionPoint(loop.body):
+            at = ir.AffineMap.get_identity(1)
+            affine.AffineYieldOp(
+                [
+                    each.combined(so_far, _load_at(array, at, [loop.induction_variable]))
+                    for each, so_far, array in zip(f.sums, loop.inner_iter_args, parts, strict=True)
+                ]
+            )
         self.replicate.results[0].replace_all_uses_with(made.results[0])
         self.replicate.erase()
 
-    def _combined(self, one: ir.Value, other: ir.Value) -> ir.Value:
-        return ir.Operation.create(self.found.combine, [self.found.kind], [one, other]).result
+
+def _again_at(load: ir.Operation, inside: dict[ir.Value, ir.Value]) -> ir.Value:
+    copy = load.clone().operation
+    remap(copy, inside)
+    return copy.result
+
+
+def _subscripts(number: ir.AffineExpr, ends: Sequence[tuple[int, int]]) -> list[ir.AffineExpr]:
+    """The values of the loops' variables in the iteration of that number, the last fastest."""
+    found: list[ir.AffineExpr] = []
+    inner = 1
+    for k, (low, high) in reversed(list(enumerate(ends))):
+        value = ir.AffineExpr.get_floor_div(number, inner) if inner > 1 else number
+        if k > 0:
+            value = ir.AffineExpr.get_mod(value, high - low)
+        found.insert(0, value + low)
+        inner *= high - low
+    return found
 
 
 def _named(variable: str) -> ir.Location:
     return ir.Location.name(variable, ir.Location.current)
-
-
-def _clone(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:
-    copy = op.clone().operation
-    remap(copy, inside)
-    inside.update(zip(op.results, copy.results, strict=True))
-
-
-def _just(number: int) -> ir.AffineMapAttr:
-    return ir.AffineMapAttr.get(ir.AffineMap.get(0, 0, [ir.AffineConstantExpr.get(number)]))
 
 
 def _load_at(array: ir.Value, form: ir.AffineMap, operands: Sequence[ir.Value]) -> ir.Value:

@@ -285,11 +285,20 @@ class _Lowering:
             into = self._home(value)
         with self._nest(known.shape) as nest:
             nest.store(self._element(value, nest.forms, nest, {}), into, nest.forms)
-        self._is_kept(known, into)
+        self._is_kept(value, into)
 
-    @staticmethod
-    def _is_kept(known: _Value, into: ir.Value) -> None:
+    def _is_kept(self, value: ir.Value, into: ir.Value) -> None:
+        """From now on whoever is computed of it reads that."""
+        known = self.values[value]
         known.memory, known.cost, known.reads = into, 0, frozenset({into})
+        changed = {value}
+        for other, its in self.values.items():
+            if its.memory is not None or its.at < known.at:
+                continue
+            sources = [operand for operand in its.op.operands if operand in self.values]
+            if any(source in changed for source in sources):
+                changed.add(other)
+                its.reads = frozenset().union(*(self.values[s].reads for s in sources))
 
     def _new(self, shape: Sequence[int], element: ir.Type) -> ir.Value:
         entry = ir.InsertionPoint.current.block
@@ -321,7 +330,7 @@ class _Lowering:
         for op in stores:
             known = self.values[op.operands[0]]
             if known.memory is None:
-                self._is_kept(known, op.operands[1])
+                self._is_kept(op.operands[0], op.operands[1])
 
     def _free_arrays(self, at: int, arrays: Sequence[ir.Value]) -> None:
         """Before operation `at` overwrites these: what is still to be read of them is kept."""
@@ -446,7 +455,7 @@ class _Lowering:
             element = self._element(source, nest.forms, nest, {})
             total = _joined(name, made.element, nest.load(into, kept), element)
             nest.store(total, into, kept)
-        self._is_kept(made, into)
+        self._is_kept(result, into)
 
     def _multiply(self, op: ir.Operation) -> None:
         left, right = op.operands
@@ -471,7 +480,7 @@ class _Lowering:
             y = self._element(right, (*_stacked(stack, second[:-2], made), term, *column), nest, {})
             total = nest.load(into, dims[:-1])
             nest.store(_plus_product(made, inner, total, x, y), into, dims[:-1])
-        self._is_kept(made, into)
+        self._is_kept(op.results[0], into)
 
     # -- loops -------------------------------------------------------------------------------------
 

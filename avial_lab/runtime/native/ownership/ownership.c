@@ -327,6 +327,7 @@ void avial_bring_back(void)
     phase.number = -1;
     phase.transfers.count = phase.messages.count = phase.copies.count = phase.boxes.count = 0;
     derive_results();
+    keep_results();
     start_copies(false);
     if (!run.plan && !avial_places_end()) fail(ERROR_DEVICE);
 }

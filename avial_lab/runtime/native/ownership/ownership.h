@@ -202,12 +202,14 @@ int64_t avial_run_here(const HereCall *call);
  *                       ns, bytes             also of events that were dropped
  *     TABLE_TURNS       phase, pattern, pattern of the partial results combined at its end (-1: none),
  *                       barriers after it     of a plan that keeps them: each time a phase is begun
- *     TABLE_PATTERNS    PATTERN_WORDS: phase, PhaseKind and PatternFlags, numbers of shares and of
- *                       messages; then those   what the ranks do in such a turn, each once
+ *     TABLE_PATTERNS    PATTERN_WORDS: phase (-1: the results), PhaseKind and PatternFlags, numbers of shares,
+ *                       messages and copies; then those: what the ranks do in such a turn, each once
  *                       share: place, its ranges, iterations of the first dimension that wait for no
  *                       message (-1: it is not split so), and (all) below and above those; its work (a double); bytes touched, of the largest box
  *                       message: source, dest (-1: all others), bytes, MessageFlags, and as in an
  *                       event: array, count, low, high
+ *                       copy: source, dest (places of one rank), bytes, array, whether a message of
+ *                       the phase brings something of it
  *     TABLE_CARRIED     set of arrays         for each row of TABLE_MOVES, of a plan: bit 63 is all
  *                                             from the 64th on
  *

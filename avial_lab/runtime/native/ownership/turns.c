@@ -78,7 +78,7 @@ static void add_words(const i64 *words, i64 n)
 
 static void begin_pattern(i64 what)
 {
-    i64 head[PATTERN_WORDS] = {phase.number, what, 0, 0};
+    i64 head[PATTERN_WORDS] = {phase.number, what, 0, 0, 0};
     scratch.pattern.count = 0;
     add_words(head, PATTERN_WORDS);
 }
@@ -128,6 +128,17 @@ static void add_message(const Message *m, bool partial)
 static void add_messages(bool partial)
 {
     for (i64 k = 0; k < phase.messages.count; k++) add_message(&phase.messages.rows[k], partial);
+}
+
+static void add_copies(void)
+{
+    for (i64 k = 0; k < phase.copies.count; k++) {
+        const Copy *c = &phase.copies.rows[k];
+        i64 bytes = bytes_of(&run.arrays[c->array], box_at(c->box));
+        i64 words[COPY_WORDS] = {c->source, c->dest, bytes, c->array, c->late};
+        add_words(words, COPY_WORDS);
+        scratch.pattern.rows[4]++;
+    }
 }
 
 /* FNV-1a, a word at a time. */
@@ -200,6 +211,7 @@ static i64 pattern_of_phase(const Body *body)
         scratch.pattern.rows[2]++;
     }
     add_messages(false);
+    add_copies();
     return pattern_kept();
 }
 
@@ -214,6 +226,14 @@ INTERNAL void keep_turn(const Body *body)
     *APPEND(run.turns) = (Turn){phase.number, pattern, -1, 0};
     if (found) found->pattern = pattern, found->shares = shares;
     if (open) open->pattern = pattern, open->shares = shares;
+}
+
+INTERNAL void keep_results(void)
+{
+    if (!keeps_turns() || !phase.copies.count) return;
+    begin_pattern(PHASE_REPLICATE);
+    add_copies();
+    *APPEND(run.turns) = (Turn){phase.number, pattern_kept(), -1, 0};
 }
 
 INTERNAL void keep_partials(void)

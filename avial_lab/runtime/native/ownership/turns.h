@@ -14,10 +14,13 @@ INTERNAL bool keeps_turns(void);
  * that is; of the phase's weights where it has any, so before they are forgotten. */
 INTERNAL void keep_shares(i64 place, const i64 *range, const i64 *space);
 
-/* The phase at hand as one more turn: its shares and its messages. */
+/* The phase at hand as one more turn: its shares, its messages and its copies. */
 INTERNAL void keep_turn(const Body *body);
 
 /* Partial results are combined at the end of the turn, by the messages at hand. */
 INTERNAL void keep_partials(void);
+
+/* The copies of the results from devices as the last turn. */
+INTERNAL void keep_results(void);
 
 #endif

@@ -24,11 +24,11 @@ from avial_lab.program.function_calls import (
     argument_of,
     arrays_of,
     handed_back,
-    new_results,
     open_shapes,
     overlapping,
+    own_arrays,
+    print_out,
     sizes_of,
-    spare_arrays,
 )
 from tests.witness import Undefined, interpret
 
@@ -49,8 +49,8 @@ def interpreted(function: Callable[..., Any], *args: object, open_sizes: bool = 
     made = translated(function, *args, open_sizes=open_sizes)
     given = _given(function, args)
     sizes = sizes_of(made, given)
-    own = new_results(made.result, sizes)
-    arrays = arrays_of(given, made) | own | spare_arrays(made, sizes)
+    own = own_arrays(made, sizes)
+    arrays = arrays_of(given, made) | own
     try:
         after = interpret(made.text, arrays)
     except Undefined as error:
@@ -62,6 +62,7 @@ def interpreted(function: Callable[..., Any], *args: object, open_sizes: bool = 
         raise getattr(builtins, raised[1]) from None
     for name, array in arrays.items():
         array[...] = after[name]
+    print_out(made, own)
     return handed_back(made.result, given, own, sizes)
 
 

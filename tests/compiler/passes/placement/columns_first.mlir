@@ -46,7 +46,58 @@ func.func @atax(%A: memref<30x40xf64>, %t: memref<30xf64>, %y: memref<40xf64>) {
 
 // -----
 
-// A row that keeps something of its own with the sums stays as it is, and so does one element.
+// What a row keeps beside its sums, and sums of another loop, are replicates of their own, too.
+
+// CHECK-LABEL: func.func @bicg(
+// CHECK: "avial.replicate"(%{{.*}}, %{{.*}}, %[[Q:.*]], %[[Q]]) ({
+// CHECK: affine.for %[[I:.*]] = 0 to 30 {
+// CHECK: affine.for %[[J:.*]] = 0 to 40 {
+// CHECK-COUNT-1: affine.store %{{.*}}, %{{.*}}[%[[I]]]
+// CHECK: name = "r_rows"
+// CHECK: affine.for %[[K:.*]] = 0 to 40 {
+// CHECK: affine.for %{{.*}} = 0 to 30 {
+// CHECK-COUNT-1: affine.store %{{.*}}, %{{.*}}[%[[K]]]
+// CHECK: name = "r_1"
+// CHECK: affine.for %[[L:.*]] = 0 to 20 {
+// CHECK: affine.for %{{.*}} = 0 to 30 {
+// CHECK-COUNT-1: affine.store %{{.*}}, %{{.*}}[%[[L]]]
+// CHECK: name = "r"
+// CHECK-NOT: avial.reduced
+func.func @bicg(%A: memref<30x40xf64>, %q: memref<30xf64>, %y: memref<40xf64>, %z: memref<20xf64>) {
+  %0 = builtin.unrealized_conversion_cast %A : memref<30x40xf64> to !avial.buffer_ref
+  %1 = builtin.unrealized_conversion_cast %q : memref<30xf64> to !avial.buffer_ref
+  %2 = builtin.unrealized_conversion_cast %y : memref<40xf64> to !avial.buffer_ref
+  %3 = builtin.unrealized_conversion_cast %z : memref<20xf64> to !avial.buffer_ref
+  "avial.schedule"(%0, %1, %2, %3) ({
+    %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
+    %r = "avial.replicate"(%cpu, %0, %1, %2, %3, %1, %2, %3) ({
+      affine.for %i = 0 to 30 {
+        affine.for %j = 0 to 40 {
+          %a = affine.load %A[%i, %j] : memref<30x40xf64>
+          %b = affine.load %y[%j] : memref<40xf64>
+          %c = arith.addf %a, %b : f64
+          affine.store %c, %y[%j] : memref<40xf64>
+          %d = affine.load %q[%i] : memref<30xf64>
+          %e = arith.addf %a, %d : f64
+          affine.store %e, %q[%i] : memref<30xf64>
+        }
+        affine.for %j = 0 to 20 {
+          %a = affine.load %A[%i, %j] : memref<30x40xf64>
+          %b = affine.load %z[%j] : memref<20xf64>
+          %c = arith.addf %a, %b : f64
+          affine.store %c, %z[%j] : memref<20xf64>
+        }
+      } {avial.split = 0 : i64}
+      omp.terminator
+    }) {avial.reduced = array<i64: 6, 7>, avial.why = [], name = "r", operandSegmentSizes = array<i32: 1, 4, 3, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}
+
+// -----
+
+// A row that changes what it adds stays as it is, and so does one element.
 
 // CHECK-LABEL: func.func @stay(
 // CHECK-COUNT-2: avial.reduced
@@ -61,9 +112,9 @@ func.func @stay(%A: memref<30x40xf64>, %q: memref<30xf64>, %y: memref<40xf64>) {
         affine.for %j = 0 to 40 {
           %a = affine.load %A[%i, %j] : memref<30x40xf64>
           %b = affine.load %y[%j] : memref<40xf64>
-          %c = arith.addf %a, %b : f64
-          affine.store %c, %y[%j] : memref<40xf64>
           %d = affine.load %q[%i] : memref<30xf64>
+          %c = arith.addf %d, %b : f64
+          affine.store %c, %y[%j] : memref<40xf64>
           %e = arith.addf %a, %d : f64
           affine.store %e, %q[%i] : memref<30xf64>
         }

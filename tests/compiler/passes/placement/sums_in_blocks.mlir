@@ -18,12 +18,18 @@
 // CHECK: affine.store %[[SUM]], %[[PARTS]][%[[G]] * 256 + %[[T]]]
 // CHECK: {avial.split = 0 : i64}
 // CHECK: "avial.replicate"
-// CHECK: affine.for %[[M:.*]] = 0 to 512 {
+// CHECK: name = "r_again"
+// CHECK: affine.for %{{.*}} = 0 to 1 {
+// CHECK: affine.for %{{.*}} = 0 to 16 {
+// CHECK: name = "r_again1"
+// CHECK: affine.for %{{.*}} = 0 to 1 {
 // CHECK: %[[S:.*]] = affine.load %{{.*}}[0]
-// CHECK: %[[PART:.*]] = affine.load %[[PARTS]][%[[M]]]
-// CHECK: %[[BOTH:.*]] = arith.addf %[[S]], %[[PART]]
-// CHECK: affine.store %[[BOTH]],
-// CHECK: avial.reduced = array<i64: 3>
+// CHECK: %[[ALL:.*]] = affine.for %[[M:.*]] = 0 to 16 iter_args(%[[SO:.*]] = %[[S]]) -> (f64) {
+// CHECK: %[[PART:.*]] = affine.load %{{.*}}[%[[M]]]
+// CHECK: %[[BOTH:.*]] = arith.addf %[[SO]], %[[PART]]
+// CHECK: affine.store %[[ALL]], %{{.*}}[0]
+// CHECK: name = "r_sum"
+// CHECK-NOT: avial.reduced
 func.func @dot(%x: memref<3010xf64>, %y: memref<3010xf64>, %s: memref<1xf64>) {
   %0 = builtin.unrealized_conversion_cast %x : memref<3010xf64> to !avial.buffer_ref
   %1 = builtin.unrealized_conversion_cast %y : memref<3010xf64> to !avial.buffer_ref
@@ -56,7 +62,11 @@ func.func @dot(%x: memref<3010xf64>, %y: memref<3010xf64>, %s: memref<1xf64>) {
 // CHECK: arith.minimumf
 // CHECK: affine.for %{{.*}} = 0 to 2 {
 // CHECK: arith.minimumf
-// CHECK: affine.for %{{.*}} = 0 to 512 {
+// CHECK: affine.for %{{.*}} = 0 to 1 {
+// CHECK: affine.for %{{.*}} = 0 to 256 {
+// CHECK: affine.for %{{.*}} = 0 to 1 {
+// CHECK: affine.for %{{.*}} = 0 to 16 {
+// CHECK: affine.for %{{.*}} = 0 to 1 {
 // CHECK: arith.minimumf
 func.func @least(%x: memref<100000xf32>, %s: memref<1xf32>) {
   %0 = builtin.unrealized_conversion_cast %x : memref<100000xf32> to !avial.buffer_ref
@@ -74,6 +84,44 @@ func.func @least(%x: memref<100000xf32>, %s: memref<1xf32>) {
     }) {avial.owned0 = array<i64: 0, 100000>, avial.reduced = array<i64: 3>, avial.why = [], name = "r", operandSegmentSizes = array<i32: 1, 2, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
     omp.terminator
   }) : (!avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}
+
+// -----
+
+// Two sums of a nest; the numbers of its iterations are divided.
+
+// CHECK: affine_map<(d0, d1, d2) -> ((d0 * 2048 + d2 * 256 + d1) floordiv 40 + 2)>
+// CHECK: affine_map<(d0, d1, d2) -> ((d0 * 2048 + d2 * 256 + d1) mod 40)>
+// CHECK-LABEL: func.func @norms(
+// CHECK: iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f64, i32) {
+// CHECK: arith.addf
+// CHECK: arith.maxsi
+// CHECK-NOT: avial.reduced
+func.func @norms(%x: memref<50x40xf64>, %k: memref<50x40xi32>, %s: memref<2xf64>, %m: memref<i32>) {
+  %0 = builtin.unrealized_conversion_cast %x : memref<50x40xf64> to !avial.buffer_ref
+  %1 = builtin.unrealized_conversion_cast %k : memref<50x40xi32> to !avial.buffer_ref
+  %2 = builtin.unrealized_conversion_cast %s : memref<2xf64> to !avial.buffer_ref
+  %3 = builtin.unrealized_conversion_cast %m : memref<i32> to !avial.buffer_ref
+  "avial.schedule"(%0, %1, %2, %3) ({
+    %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
+    %r = "avial.replicate"(%cpu, %0, %1, %2, %3, %2, %3) ({
+      affine.for %i = 2 to 50 {
+        affine.for %j = 0 to 40 {
+          %p = affine.load %x[%i, %j] : memref<50x40xf64>
+          %t = affine.load %s[1] : memref<2xf64>
+          %u = arith.addf %t, %p : f64
+          affine.store %u, %s[1] : memref<2xf64>
+          %q = affine.load %k[%i - 2, %j] : memref<50x40xi32>
+          %v = affine.load %m[] : memref<i32>
+          %w = arith.maxsi %v, %q : i32
+          affine.store %w, %m[] : memref<i32>
+        }
+      } {avial.split = 0 : i64}
+      omp.terminator
+    }) {avial.reduced = array<i64: 5, 6>, avial.why = [], name = "r", operandSegmentSizes = array<i32: 1, 4, 2, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> ()
   return
 }
 
