@@ -90,7 +90,10 @@ def argument_parser() -> argparse.ArgumentParser:
     _program_arguments(lower)
     _compile_options(lower)
     lower.add_argument(
-        "--to", default="mpi", metavar="STAGE", help="avial, mpi, gpu, llvm, llvmir, object, ptx …"
+        "--to",
+        default="mpi",
+        metavar="STAGE",
+        help="avial, mpi, gpu, llvm, llvmir, object, ptx, sass (of ptxas; sass:sm_80) …",
     )
     lower.add_argument(
         "-o", "--output", type=Path, help="write to this file; with --to object, the shared object"
@@ -207,7 +210,11 @@ def argument_parser() -> argparse.ArgumentParser:
         help="measure this machine's cores, memory and messages, and keep that for `here`",
     )
     topology.add_argument(
-        "-o", "--output", type=Path, metavar="FILE.yaml", help="write what is measured there"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write it: a picture (.svg), or a file to be edited (.yaml)",
     )
     topology.set_defaults(command=topology_command)
 
