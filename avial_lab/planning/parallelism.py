@@ -17,9 +17,14 @@ from avial_lab.core.words import shortened
 KINDS = ("data", "zero", "horizontal", "pipeline", "recompute")
 _USAGE = (
     "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
-    "(8 micro-batches; 1f1b or gpipe), recompute (w1, or 2MB at most that are kept)"
+    "(8 micro-batches; 1f1b, gpipe, interleaved 2, zero-bubble), recompute (w1, or 2MB at most "
+    "that are kept)"
 )
 _MOST = 1 << 20
+
+SEARCH = "search"
+"""In place of transforms: whichever are found to be the best."""
+
 _UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 _SIZE = r"(\d{1,9}(?:\.\d{1,6})?)(B|kB|MB|GB)"
 
@@ -27,8 +32,9 @@ _SIZE = r"(\d{1,9}(?:\.\d{1,6})?)(B|kB|MB|GB)"
 @dataclass(frozen=True)
 class Strategy:
     """One transform: over `degree` times as many devices (the level of ZeRO, which takes none).
-    `microbatches` and `schedule` are a pipeline's, `dimensions` (NAME:DIMENSION) are what data or
-    horizontal parallelism divides, or what recompute says: weights, or the most memory.
+    `microbatches`, `schedule`, `chunks` (stages a device has) and `flight` (the most micro-batches
+    that are in it on one, 0: as the schedule says) are a pipeline's, `dimensions` (NAME:DIMENSION)
+    what data or horizontal parallelism divides, or what recompute says: weights, or most memory.
     """
 
     kind: str
@@ -36,6 +42,8 @@ class Strategy:
     microbatches: int = 1
     schedule: str = "1f1b"
     dimensions: tuple[str, ...] = ()
+    chunks: int = 1
+    flight: int = 0
 
     @staticmethod
     def parse(text: str) -> Strategy:
@@ -67,12 +75,7 @@ class Strategy:
         if match[3] and kind != "pipeline":
             raise ScheduleError(f"{kind} parallelism has no micro-batches", hint=_USAGE)
         if kind == "pipeline":
-            if len(words) > 1 or any(word not in ("1f1b", "gpipe") for word in words):
-                raise ScheduleError(
-                    f"'{shortened(' '.join(words), 60)}' is no schedule of a pipeline",
-                    hint="there are: 1f1b, gpipe",
-                )
-            return Strategy(kind, degree, turns, words[0] if words else "1f1b")
+            return Strategy._pipeline(degree, turns, match[4])
         wrong = next(
             (word for word in words if not re.fullmatch(r"%?[\w$.-]+:\d{1,3}", word)), None
         )
@@ -81,6 +84,23 @@ class Strategy:
                 f"'{shortened(' '.join(words), 60)}' names no dimension to divide", hint=_USAGE
             )
         return Strategy(kind, degree, dimensions=words)
+
+    @staticmethod
+    def _pipeline(degree: int, turns: int, words: str) -> Strategy:
+        """`interleaved 2`, `1f1b most 2`."""
+        match = re.fullmatch(
+            r"\s*(1f1b|gpipe|zero-bubble|interleaved\s+([2-9]|1\d))?(?:\s+most\s+(\d{1,6}))?\s*",
+            words,
+        )
+        if match is None:
+            raise ScheduleError(
+                f"'{shortened(words.strip(), 60)}' is no schedule of a pipeline",
+                hint="there are: 1f1b, gpipe, interleaved 2 (stages a device), zero-bubble; behind "
+                "them: most 2 (micro-batches in flight)",
+            )
+        schedule = (match[1] or "1f1b").split()[0]
+        return Strategy("pipeline", degree, turns, schedule, chunks=int(match[2] or 1),
+                        flight=int(match[3] or 0))  # fmt: skip
 
     @staticmethod
     def _recompute(words: Sequence[str]) -> Strategy:
@@ -104,7 +124,9 @@ class Strategy:
         if self.kind == "recompute":
             return " ".join((self.kind, *self.dimensions))
         if self.kind == "pipeline":
-            return f"pipeline {self.degree} x {self.microbatches} {self.schedule}"
+            chunks = f" {self.chunks}" if self.chunks > 1 else ""
+            most = f" most {self.flight}" if self.flight else ""
+            return f"pipeline {self.degree} x {self.microbatches} {self.schedule}{chunks}{most}"
         return " ".join((self.kind, str(self.degree), *self.dimensions))
 
 

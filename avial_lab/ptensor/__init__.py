@@ -17,7 +17,6 @@ The module itself is a namespace: the world's ranks under mpiexec, else the sess
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from avial_lab.ptensor.arrays import Array
@@ -37,12 +36,18 @@ def on(cluster: Cluster | OneProcess | None = None) -> Namespace:
     """Arrays on the engines of that cluster, all of them; without one on the ranks of this world,
     the session's cluster, or as many ranks as AVIAL_RANKS says.
     """
-    return Namespace(cluster or default_place())
+    return _default() if cluster is None else Namespace(cluster)
 
 
-@cache
+_DEFAULTS: list[Namespace] = []
+"""The one of the default place, once it is needed."""
+
+
 def _default() -> Namespace:
-    return on()
+    if _DEFAULTS and not _DEFAULTS[0].connection.is_over:
+        return _DEFAULTS[0]
+    _DEFAULTS[:] = [Namespace(default_place())]
+    return _DEFAULTS[0]
 
 
 def __getattr__(name: str) -> Any:

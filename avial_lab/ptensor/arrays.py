@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.core.regions import Box, union
+from avial_lab.ptensor.layouts import Layout, Redistribution, picture
 from avial_lab.ptensor.recording import Memory, Value
 from avial_lab.runtime.rank.interpreter import Part
 
@@ -100,7 +101,22 @@ class Array:
             f"rank {rank}  {', '.join(str(box) for box in union(held))}"
             for rank, held in sorted(boxes.items())
         ]
-        return "\n".join(lines) or "nobody holds an element of it"
+        drawn = picture(self._memory.shape, resident.pieces) if len(boxes) > 1 else []
+        return "\n".join([*lines, *drawn]) or "nobody holds an element of it"
+
+    def redistribution(self, layout: Any) -> Redistribution:
+        """The messages and bytes that `redistribute` would cost."""
+        return self._xp.connection.redistribution(self._memory, self._laid_out(layout))
+
+    def redistribute(self, layout: Any) -> Array:
+        """Its memory to where the layout says, of `dist=`: "rows", "columns", "split 2",
+        "replicated", "cyclic 4" (blocks of so many rows in turn), or (2, 3) parts. -> itself.
+        """
+        self._xp.connection.redistribute(self._memory, self._laid_out(layout))
+        return self
+
+    def _laid_out(self, layout: Any) -> Layout:
+        return Layout.of(layout, self._xp.ranks)
 
     @property
     def local(self) -> np.ndarray:

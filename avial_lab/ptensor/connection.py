@@ -25,9 +25,11 @@ from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.session import cluster as session_cluster
 from avial_lab.program.session import use_cluster
 from avial_lab.ptensor.elements import stored_dtype
+from avial_lab.ptensor.layouts import Layout, Redistribution
 from avial_lab.ptensor.recording import (
     INTEGERS,
     REALS,
+    Argument,
     Memory,
     Recorded,
     Recording,
@@ -35,6 +37,7 @@ from avial_lab.ptensor.recording import (
     refuse_lost,
     told,
 )
+from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
 from avial_lab.runtime.rank.holders import (
     LostArray,
@@ -44,6 +47,8 @@ from avial_lab.runtime.rank.holders import (
     as_told,
     boxes_of,
     new_resident,
+    operands_to,
+    sent_for,
 )
 from avial_lab.runtime.rank.interpreter import Declined, interpreted, needs
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
@@ -102,6 +107,11 @@ class Connection:
             from avial_lab.runtime.launch.residence import Residence
 
             self.residence = Residence(self.cluster)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there are no ranks any more."""
+        return not isinstance(self.cluster, OwnRanks) and self.cluster.is_stopped
 
     @property
     def place(self) -> str:
@@ -180,8 +190,13 @@ class Connection:
         """NumPy computes, on each rank's part of what is written."""
         assert recorded.operations is not None
         arrays, ranks = recorded.arrays, self.ranks
+        alike = _first_of_each_shape(arrays)
         made = [
-            (name, argument.shape, boxes_of(argument.resident, argument.shape, ranks))
+            (
+                name,
+                argument.shape,
+                boxes_of(argument.resident or alike.get(argument.shape), argument.shape, ranks),
+            )
             for name, argument in arrays.items()
             if name in recorded.written
         ]
@@ -343,6 +358,37 @@ class Connection:
             return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
         return self.residence.local(memory.resident, memory.dtype)
 
+    def redistribution(self, memory: Memory, layout: Layout) -> Redistribution:
+        """What `redistribute` would move; runs what the array depends on."""
+        operands, _ = self._to(memory, layout)
+        return Redistribution(layout.text, *sent_for(operands, self.ranks))
+
+    def redistribute(self, memory: Memory, layout: Layout) -> None:
+        """The array's elements to where the layout says."""
+        operands, pieces = self._to(memory, layout)
+        if isinstance(self.residence, _InProcess) or memory.resident is None:
+            return
+        if any(sent_for(operands, self.ranks)):
+            self.meet(f"redistributes an array to {layout.text}")
+            done = self.residence.step(shards.nothing, operands, {}, 0)
+            self.messages += done.messages
+            self.bytes_moved += done.nbytes
+        memory.resident.pieces = pieces
+
+    def _to(
+        self, memory: Memory, layout: Layout
+    ) -> tuple[list[tuple[Resident, np.dtype, Wanted]], tuple[Piece, ...]]:
+        boxes = layout.boxes(memory.shape, self.ranks)
+        if memory.value is not None or memory.name is not None:
+            self.run()
+        refuse_lost(memory)
+        resident = memory.resident
+        if resident is None:
+            return [], ()
+        name = resident.storage.name
+        pieces = tuple(Piece(r, name, box) for r, those in enumerate(boxes) for box in those)
+        return operands_to(resident, boxes, self.ranks), pieces
+
     def take(self, memory: Memory) -> np.ndarray:
         """All of it, here; runs what it depends on."""
         if memory.value is not None or memory.name is not None:
@@ -398,7 +444,7 @@ class _InProcess:
     ) -> StepDone:
         """Here, on all of the arrays."""
         del results
-        shards = [
+        parts = [
             Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
             for resident, part in (
                 (resident, self.arrays[resident.number].view(dtype))
@@ -406,7 +452,7 @@ class _InProcess:
             )
         ]
         made: list[tuple[Resident, np.dtype]] = []
-        for shard in called(function, shards, Alone(), parameters):
+        for shard in called(function, parts, Alone(), parameters):
             part = np.array(shard.part.reshape(shard.shape))
             resident = self.new(part.shape, part.itemsize)
             self._keep(resident, part)
@@ -419,6 +465,15 @@ class _InProcess:
     def _keep(self, resident: Resident, array: np.ndarray) -> None:
         self.arrays[resident.number] = array
         resident.pieces = (Piece(0, resident.storage.name, Box.whole(array.shape)),)
+
+
+def _first_of_each_shape(arrays: Mapping[str, Argument]) -> dict[tuple[int, ...], Resident]:
+    """Operands that results of the same shape lie like."""
+    found: dict[tuple[int, ...], Resident] = {}
+    for argument in arrays.values():
+        if argument.resident is not None:
+            found.setdefault(argument.shape, argument.resident)
+    return found
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:

@@ -70,8 +70,9 @@ class NamespaceInfo:
 class Namespace(Library):
     """`xp`: the array API on the engines of one cluster.
 
-    Every array's elements are divided over all ranks in blocks of the first dimension; a function
-    runs where its operands' elements are.
+    Arrays are divided over all ranks in blocks of the first dimension, where creators are not told
+    otherwise (`dist`). A function runs where its operands' elements are; what it makes lies as an
+    operand of the same shape where it is not compiled, else in rows.
     """
 
     pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
@@ -117,20 +118,34 @@ class Namespace(Library):
     # -- creation ----------------------------------------------------------------------------------
 
     def asarray(
-        self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+        self,
+        obj: Any,
+        /,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        copy: bool | None = None,
+        dist: Any = None,
     ) -> Array:
         """The array with its elements on the ranks; one that is there already is itself."""
         _only_default(device)
         if isinstance(obj, Array):
             made = obj if dtype is None else self.astype(obj, dtype, copy=False)
-            return self._of(made.value()) if copy and made is obj else made
+            if copy and made is obj:
+                made = self._of(made.value())
+            return self._placed(made, dist)
         if copy is False:
             raise ValueError("what is here has to be copied to the ranks")
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
         if array.ndim > 31:
             raise ValueError(f"an array has at most 31 dimensions, not {array.ndim}")
-        return self._around(self.connection.put(np.ascontiguousarray(array).reshape(array.shape)))
+        made = self._around(self.connection.put(np.ascontiguousarray(array).reshape(array.shape)))
+        return self._placed(made, dist)
+
+    @staticmethod
+    def _placed(made: Array, dist: Any) -> Array:
+        return made if dist is None else made.redistribute(dist)
 
     array = asarray
 
@@ -142,23 +157,35 @@ class Namespace(Library):
         element_of(array.dtype)
         return self._around(self.connection.join(array))
 
-    def full(self, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def full(
+        self,
+        shape: Any,
+        fill_value: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        dist: Any = None,
+    ) -> Array:
         _only_default(device)
         kind = np.dtype(dtype) if dtype is not None else np.asarray(fill_value).dtype
-        return self._filled(_shape(shape), fill_value, kind)
+        return self._placed(self._filled(_shape(shape), fill_value, kind), dist)
 
-    def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def zeros(
+        self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None
+    ) -> Array:
         _only_default(device)
-        return self._filled(_shape(shape), 0, np.dtype(dtype or np.float64))
+        return self._placed(self._filled(_shape(shape), 0, np.dtype(dtype or np.float64)), dist)
 
-    def ones(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def ones(self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None) -> Array:
         _only_default(device)
-        return self._filled(_shape(shape), 1, np.dtype(dtype or np.float64))
+        return self._placed(self._filled(_shape(shape), 1, np.dtype(dtype or np.float64)), dist)
 
-    def empty(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def empty(
+        self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None
+    ) -> Array:
         """Zeros: what is undefined could differ from rank to rank."""
         _only_default(device)
-        return self.zeros(shape, dtype=dtype)
+        return self.zeros(shape, dtype=dtype, dist=dist)
 
     def full_like(
         self, x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None
@@ -187,6 +214,7 @@ class Namespace(Library):
         *,
         dtype: Any = None,
         device: Any = None,
+        dist: Any = None,
     ) -> Array:
         """`start + k * step`, as NumPy computes it."""
         _only_default(device)
@@ -207,11 +235,12 @@ class Namespace(Library):
         delta = exact[1] - exact[0] if len(exact) > 1 else kind.type(0)
         recording = self.connection.record()
         place = recording.cast(self._index((count,), 0), kind)
-        return self._of(self._arithmetic("add", self._arithmetic("multiply", place, delta), origin))
+        made = self._arithmetic("add", self._arithmetic("multiply", place, delta), origin)
+        return self._placed(self._of(made), dist)
 
     def linspace(
         self, start: float, stop: float, /, num: int = 50, *, dtype: Any = None, device: Any = None,
-        endpoint: bool = True,
+        endpoint: bool = True, dist: Any = None,
     ) -> Array:  # fmt: skip
         """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
         _only_default(device)
@@ -226,7 +255,7 @@ class Namespace(Library):
         points = self._of(self._arithmetic("add", moved, float(start)))
         if endpoint and num > 1:
             points[-1] = float(stop)
-        return self.astype(points, kind, copy=False)
+        return self._placed(self.astype(points, kind, copy=False), dist)
 
     def eye(
         self,
@@ -237,6 +266,7 @@ class Namespace(Library):
         k: int = 0,
         dtype: Any = None,
         device: Any = None,
+        dist: Any = None,
     ) -> Array:
         _only_default(device)
         shape = (n_rows, n_rows if n_cols is None else n_cols)
@@ -244,7 +274,8 @@ class Namespace(Library):
         same = self.connection.record().operation(
             "binary", [moved, self._index(shape, 1)], shape, np.dtype(bool), function="equal"
         )
-        return self._of(self.connection.record().cast(same, np.dtype(dtype or np.float64)))
+        made = self._of(self.connection.record().cast(same, np.dtype(dtype or np.float64)))
+        return self._placed(made, dist)
 
     def tril(self, x: Array, /, *, k: int = 0) -> Array:
         return self._triangle(x, k, "less_equal")

@@ -73,7 +73,7 @@ class _Statement:
 
 
 @dataclass(frozen=True)
-class _Argument:
+class Argument:
     """A memory of the recording: its array on the engines, and who still looks at it."""
 
     shape: tuple[int, ...]
@@ -90,7 +90,7 @@ class Recorded:
     """
 
     text: str
-    arrays: dict[str, _Argument]
+    arrays: dict[str, Argument]
     reals: tuple[float, ...]
     integers: tuple[int, ...]
     written: frozenset[str]
@@ -141,7 +141,7 @@ class Recording:
     """Statements in the order in which they were asked for."""
 
     statements: list[_Statement] = field(default_factory=list)
-    arguments: dict[str, _Argument] = field(default_factory=dict)
+    arguments: dict[str, Argument] = field(default_factory=dict)
     alive: list[weakref.ref[Memory]] = field(default_factory=list)
     reals: dict[float | str, int] = field(default_factory=dict)
     integers: dict[int, int] = field(default_factory=dict)
@@ -361,7 +361,7 @@ class Recording:
     def _name(self, memory: Memory) -> str:
         if memory.name is None:
             memory.name = f"%m{len(self.arguments)}"
-            self.arguments[memory.name] = _Argument(
+            self.arguments[memory.name] = Argument(
                 memory.shape, memory.dtype, memory.resident, weakref.ref(memory)
             )
             self.alive.append(weakref.ref(memory))
@@ -531,7 +531,7 @@ def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:
         loops += 1
 
 
-def _is_argument(argument: _Argument) -> bool:
+def _is_argument(argument: Argument) -> bool:
     """Whether its elements were there before, or are wanted afterwards."""
     return argument.resident is not None or argument.memory() is not None
 

@@ -91,4 +91,6 @@ def test_programs_that_are_not_divided() -> None:
 def test_strategies_are_spelled_as_they_are_read() -> None:
     text = "data 2 x:0, zero 2, horizontal 3 w0:1 w2:0, pipeline 2 x 8 gpipe, recompute 1.5MB"
     assert spelled(text) == text
+    text = "pipeline 2 x 8 interleaved 3, pipeline 2 x 8 zero-bubble most 2"
+    assert spelled(text) == text
     assert spelled([Strategy("data", 2), "pipeline 2"]) == "data 2, pipeline 2 x 1 1f1b"

@@ -5,6 +5,7 @@ mpiexec -n 3 python -m tests.ptensor.own_ranks_script EXAMPLES
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -62,6 +63,32 @@ def check_library_and_errors() -> None:
     assert Box.whole((7,)).size == x.size
 
 
+def check_layouts(*, compiled: bool) -> None:
+    """Whatever the operands lie like: NumPy's bits; what is told to move moves."""
+    connection = xp.on().connection
+    connection.always_compiled = compiled
+    layouts = ("rows", "columns", "replicated", "cyclic 2", (1, ALL))
+    first = np.random.default_rng(0).integers(0, 9, (7, 5)).astype(float)
+    second = first[:, ::-1].copy()
+    for one, other in itertools.product(layouts, layouts):
+        x, y = xp.asarray(first, dist=one), xp.asarray(second, dist=other)
+        np.testing.assert_array_equal(np.asarray(x * 2 + y), first * 2 + second)
+        np.testing.assert_array_equal(np.asarray(x.T @ y), first.T @ second)
+        want = second.copy()
+        y[1:-1] = x[2:] - y[:-2]
+        want[1:-1] = first[2:] - want[:-2]
+        np.testing.assert_array_equal(np.asarray(y), want)
+        np.testing.assert_array_equal(np.asarray(xp.sort(y, axis=0)), np.sort(want, axis=0))
+        told, before = x.redistribution(other), xp.report()
+        x.redistribute(other)
+        after = xp.report()
+        assert after["bytes_moved"] - before["bytes_moved"] == told.nbytes
+        assert after["messages"] - before["messages"] == told.messages
+        assert x.redistribution(other).messages == 0
+        np.testing.assert_array_equal(np.asarray(x), first)
+    connection.always_compiled = False
+
+
 def check_programs(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(programs(), st.sampled_from([0, 2, 5]))
@@ -77,5 +104,7 @@ if __name__ == "__main__":
     check_parts()
     check_kept()
     check_library_and_errors()
+    check_layouts(compiled=False)
+    check_layouts(compiled=True)
     check_programs(int(sys.argv[1]))
     assert "ipyparallel" not in sys.modules, "no controller has been there"

@@ -65,11 +65,42 @@ def test_arrays_stay_where_they_are(xp: Namespace) -> None:
         "rank 0  [0:3, 0:3]",
         "rank 1  [3:6, 0:3]",
         "rank 2  [6:10, 0:3]",
-    ]
+        *["0 0 0"] * 3, *["1 1 1"] * 2, *["2 2 2"] * 3,
+    ]  # fmt: skip
     assert xp.connection.trace is not None
     assert sum(move.nbytes for move in xp.connection.trace.moves) == 0
     want = np.arange(30.0).reshape(10, 3)
     np.testing.assert_allclose(np.asarray(z), np.exp(want * 2 + 1) - want, rtol=1e-15)
+
+
+def test_layouts(xp: Namespace) -> None:
+    """They are what creators are told, and results are right; what is none is an error."""
+    array = np.arange(28.0).reshape(4, 7)
+    x = xp.asarray(array, dist="columns")
+    assert x.layout.splitlines()[:3] == [
+        "rank 0  [0:4, 0:2]",
+        "rank 1  [0:4, 2:4]",
+        "rank 2  [0:4, 4:7]",
+    ]
+    assert x.layout.splitlines()[3:] == ["0 0 1 1 2 2 2"] * 4
+    y = x * 2
+    xp.sync()
+    assert y.layout == x.layout
+    np.testing.assert_array_equal(np.asarray(y + xp.ones((4, 7), dist="cyclic 1")), array * 2 + 1)
+    told = x.redistribution("rows")
+    before = xp.report()["bytes_moved"]
+    assert str(told) == f"to rows: {told.messages} messages, {told.nbytes:,} bytes"
+    assert x.redistribute("rows") is x
+    assert xp.report()["bytes_moved"] - before == told.nbytes
+    np.testing.assert_array_equal(np.asarray(x), array)
+    for wrong, why in (
+        ((2, 2), "are 4 parts, and there are 3 ranks"),
+        ("diagonal", "does not say where an array lies"),
+        ("split 2", "divides dimension 2, and the array has 2"),
+        ("cyclic 0", "does not say where an array lies"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            xp.zeros((4, 7), dist=wrong)
 
 
 def test_one_element_and_none(xp: Namespace) -> None:

@@ -137,7 +137,9 @@ SUMMED = "avial.summed"
 """On a task that adds up partial results: the terms of each sum, whose order is another now."""
 
 PIPELINE = "avial.pipeline"
-"""On a function on meshes with turns: the order in which devices take these, `1f1b` or `gpipe`."""
+"""On a function on meshes with turns: the order in which devices take these; the most in
+flight, and the devices that have several stages each, where that is said.
+"""
 
 FOLLOWS = "avial.follows"
 """On a function: for each result the number of the argument in whose place it comes, or -1."""

@@ -66,7 +66,9 @@ def _pass_of(strategy: Strategy) -> Pass:
         return Recompute("" if most else "+".join(strategy.dimensions), most)
     if strategy.kind == "horizontal":
         return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions))
-    return PipelineParallel(strategy.degree, strategy.microbatches, strategy.schedule)
+    return PipelineParallel(
+        strategy.degree, strategy.microbatches, strategy.schedule, strategy.chunks, strategy.flight
+    )
 
 
 def ranks_of_tasks(module: ir.Module | ir.Operation) -> dict[str, int]:

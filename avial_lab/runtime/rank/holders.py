@@ -214,3 +214,30 @@ def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known
         )
         if pieces or not known:
             resident.pieces = pieces
+
+
+def operands_to(
+    resident: Resident, boxes: Sequence[Sequence[Box]], ranks: int
+) -> list[tuple[Resident, np.dtype, Wanted]]:
+    """Operands of a step after which each rank has these boxes of the array."""
+    opaque = np.dtype((np.void, resident.storage.itemsize))
+    most = max((len(those) for those in boxes), default=0)
+    return [
+        (
+            resident,
+            opaque,
+            as_told([those[k] if k < len(those) else None for those in boxes[:ranks]]),
+        )
+        for k in range(most)
+    ]
+
+
+def sent_for(operands: Sequence[tuple[Resident, np.dtype, Wanted]], ranks: int) -> tuple[int, int]:
+    """Messages and bytes that the ranks send each other for these."""
+    sends = [
+        (box, operand.storage.itemsize)
+        for resident, dtype, wanted in operands
+        for operand in step_operands(resident, dtype, wanted, ranks)
+        for _, box in operand.sends
+    ]
+    return len(sends), sum(box.size * itemsize for box, itemsize in sends)

@@ -40,6 +40,7 @@ from avial_lab.compiler.passes.distir.segments import Segment, cut, used_by
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
     Part,
+    PipelineOrder,
     in_pipeline_order,
     link,
     living,
@@ -94,7 +95,10 @@ class _Lowering:
         self.block = self.function.regions[0].blocks[0]
         self.end = self.block.operations[len(self.block.operations) - 1].operation
         self._check_static()
-        self.cut = cut(self.function, self.meshes)
+        self.order = self._pipeline_order()
+        late = self.order.schedule == "zero-bubble"
+        self.cut = cut(self.function, self.meshes, sums_late=late)
+        self.stage_of_mesh = self._stage_of_mesh()
         self.bodies = Bodies(self.module)
         self._make_memories()
         self.roles = self._roles()
@@ -102,7 +106,7 @@ class _Lowering:
         jobs = living(self.jobs, self._wanted())
         if any(mesh.turns for mesh in self.meshes.values()):
             link(jobs)
-            jobs = in_pipeline_order(jobs, self._stages(), self._schedule())
+            jobs = in_pipeline_order(jobs, self._places(), self.order)
         self._emit(jobs)
         return tuple(self._held_by_devices(jobs))
 
@@ -168,17 +172,29 @@ class _Lowering:
                     hint="write all sizes of what lies on several devices",
                 )
 
-    def _schedule(self) -> str:
+    def _pipeline_order(self) -> PipelineOrder:
+        """As `pipeline-parallel` has written it: schedule, stages, devices, most in flight."""
         attributes = self.function.attributes
-        return ir.StringAttr(attributes[PIPELINE]).value if PIPELINE in attributes else "1f1b"
+        if PIPELINE not in attributes:
+            return PipelineOrder(stages=len(self.meshes), devices=len(self.meshes))
+        schedule, *numbers = ir.StringAttr(attributes[PIPELINE]).value.split()
+        flight, devices = (int(each) for each in [*numbers, "0", "0"][:2])
+        stages = len(self.meshes)
+        return PipelineOrder(schedule, stages, devices or stages, flight)
 
-    def _stages(self) -> dict[int, int]:
-        """Devices by the stage of a pipeline: meshes, as they first come in the function."""
+    def _stage_of_mesh(self) -> dict[str, int]:
+        """Meshes are the stages of a pipeline, as they first come in the function."""
         first: dict[str, int] = {}
         for segment in self.cut.segments:
             first.setdefault(segment.key.mesh, len(first))
+        return first
+
+    def _places(self) -> dict[int, int]:
+        """Along the pipeline, of every device."""
         return {
-            device: stage for name, stage in first.items() for device in self.meshes[name].devices
+            device: stage % self.order.devices
+            for name, stage in self.stage_of_mesh.items()
+            for device in self.meshes[name].devices
         }
 
     # -- memory ------------------------------------------------------------------------------------
@@ -385,6 +401,8 @@ class _Lowering:
                 [part for _, part in outputs],
                 self._task(name, device, location, write),
                 terms=max(terms, default=0),
+                stage=self.stage_of_mesh[segment.key.mesh],
+                late=segment.key.late,
             )
         )
 
@@ -575,7 +593,7 @@ class _Lowering:
         self.jobs.append(
             Job(name, device, depth, turn, reads, [to],
                 self._task(name, device, move.location, write),
-                terms=terms)
+                terms=terms, stage=self.stage_of_mesh[segment.key.mesh] if segment else 0)
         )  # fmt: skip
 
     def _terms(self, value: ir.Value) -> int:

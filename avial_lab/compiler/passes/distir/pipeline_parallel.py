@@ -42,12 +42,16 @@ class PipelineParallel:
              with %x, %w1, %h on @m and %s, %w2, %y on @m_1, which both have turns
 
     `schedule` is the order in which a device takes micro-batches: 1f1b (one forward, one backward:
-    no more than the stages from it on in flight) or gpipe (all forward first).
+    no more than the stages from it on in flight), gpipe (all forward first), interleaved (each of
+    the devices has `chunks` stages), zero-bubble (1f1b, and gradients of weights when there is
+    time). `flight` is the most micro-batches in flight on a device; 0: what the schedule has.
     """
 
     stages: int = 2
     microbatches: int = 1
     schedule: str = "1f1b"
+    chunks: int = 1
+    flight: int = 0
 
     def __call__(self, module: ir.Operation) -> None:
         check_degree("pipeline-parallel", self.stages)
@@ -64,16 +68,16 @@ class PipelineParallel:
             )
         batch = batch_of(function)
         self._check_rows(function, batch)
-        stage_of = stages_of(function, batch, self.stages)
+        stage_of = stages_of(function, batch, self.stages * self.chunks)
         (mesh,) = meshes.values()
         total = 1 + max(mesh.devices)
         made = [
             replace(
                 mesh,
                 name=mesh.name if not stage else f"{mesh.name}_{stage}",
-                devices=tuple(stage * total + device for device in mesh.devices),
+                devices=tuple(stage % self.stages * total + device for device in mesh.devices),
             )
-            for stage in range(self.stages)
+            for stage in range(self.stages * self.chunks)
         ]
         for each in reversed(made):
             write_mesh(module, each)
@@ -81,7 +85,9 @@ class PipelineParallel:
         settle_signature(function)
         if self.microbatches > 1:
             add_axis(module, function, self.microbatches, batch, turns=True)
-        function.attributes[PIPELINE] = ir.StringAttr.get(self.schedule, module.context)
+        numbers = [self.flight, self.stages] if self.chunks > 1 else [self.flight][: self.flight]
+        told = " ".join([self.schedule, *map(str, numbers)])
+        function.attributes[PIPELINE] = ir.StringAttr.get(told, module.context)
 
     def _check_rows(self, function: ir.Operation, batch: dict[ir.Value, int]) -> None:
         check_degree("pipeline-parallel in micro-batches", self.microbatches)
@@ -94,9 +100,11 @@ class PipelineParallel:
             )
 
     def __str__(self) -> str:
+        more = f" chunks={self.chunks}" if self.chunks > 1 else ""
+        more += f" flight={self.flight}" if self.flight else ""
         return (
             f"pipeline-parallel{{stages={self.stages} microbatches={self.microbatches} "
-            f"schedule={self.schedule}}}"
+            f"schedule={self.schedule}{more}}}"
         )
 
 

@@ -21,11 +21,14 @@ from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
 
 @dataclass(frozen=True)
 class Key:
-    """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh."""
+    """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh.
+    `late`: nothing that moves waits for it.
+    """
 
     depth: int
     in_turns: bool
     mesh: str
+    late: bool = False
 
 
 @dataclass
@@ -68,8 +71,11 @@ def is_local(have: Placement, made: Placement) -> bool:
     )
 
 
-def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
-    """PassError for a number that is computed of tensors and used in another segment."""
+def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool = False) -> Cut:
+    """`sums_late`: what is summed over turns is apart from what others wait for.
+
+    PassError for a number that is computed of tensors and used in another segment.
+    """
     block = function.regions[0].blocks[0]
     placements = {
         value: placement
@@ -82,6 +88,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
     found: dict[Key, Segment] = {}
     result = Cut([], {}, set(), placements)
     *operations, end = [view.operation for view in block.operations]
+    sums = _only_summed(operations, placements) if sums_late else set[ir.Operation]()
     for op in operations:
         if op.name in MOVES:
             depths[op.results[0]] = depths[op.operands[0]] + _step(op, result)
@@ -101,7 +108,8 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
             result.free.add(op)
             depths.update(dict.fromkeys(op.results, depth))
             continue
-        segment = _segment_for(op, depth, placements, found)
+        late = sums_late and op in sums
+        segment = _segment_for(op, depth, placements, found, late=late)
         segment.operations.append(op)
         for value in op.results:
             depths[value] = depth
@@ -115,7 +123,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh]) -> Cut:
                     span=span_of(op.location),
                     hint="keep it in a tensor of no dimensions: tensor<f32>",
                 )
-    order = sorted(found, key=lambda key: (key.depth, key.in_turns))
+    order = sorted(found, key=lambda key: (key.depth, key.in_turns, key.late))
     result.segments = [found[key] for key in order]
     _find_outputs(operations, end, result)
     return result
@@ -157,6 +165,8 @@ def _segment_for(
     depth: int,
     placements: Mapping[ir.Value, Placement],
     found: dict[Key, Segment],
+    *,
+    late: bool,
 ) -> Segment:
     placed = [placements[v] for v in (*op.operands, *op.results) if v in placements]
     if not placed:
@@ -168,8 +178,24 @@ def _segment_for(
     mesh = placed[0].mesh
     axis = len(mesh.shape)
     in_turns = bool(mesh.turns) and any(each.along[axis] != COPY for each in placed)
-    key = Key(depth, in_turns, mesh.name)
+    key = Key(depth, in_turns, mesh.name, late and in_turns)
     return found.setdefault(key, Segment(key))
+
+
+def _only_summed(
+    operations: list[ir.Operation], placements: Mapping[ir.Value, Placement]
+) -> set[ir.Operation]:
+    """Operations whose values are parts of sums over turns, or are read by such alone."""
+    found: set[ir.Operation] = set()
+    for op in reversed(operations):
+        placed = [placements[r] for r in op.results if r in placements]
+        users = [use.owner.operation for r in op.results for use in r.uses]
+        partial = any(p.mesh.turns and p.along[-1].kind.is_partial for p in placed)
+        if op.name not in MOVES and placed and (
+            partial or (users and all(user in found for user in users))
+        ):  # fmt: skip
+            found.add(op)
+    return found
 
 
 def _find_outputs(operations: list[ir.Operation], end: ir.Operation, cut: Cut) -> None:

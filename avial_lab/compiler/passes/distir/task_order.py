@@ -2,21 +2,73 @@
 
 Jobs with what they read and write -> the same in an order that respects it.
 
-    gpipe    F0 F1 F2 F3 .  .  B0 B1 B2 B3      all forward passes first
-    1f1b     F0 F1 .  .  B0 F2 B1 F3 B2 B3      at most p - s micro-batches in flight on stage s
+    gpipe        F0 F1 F2 F3 .  .  B0 B1 B2 B3      all forward passes first
+    1f1b         F0 F1 .  .  B0 F2 B1 F3 B2 B3      at most p - s micro-batches in flight on stage s
+    interleaved  F0 F1 f0 f1 .  b0 ...              each device has several stages: F and f
+    zero-bubble  F0 F1 .  B0 F2 B1 W0 F3 B2 W1 ...  gradients of weights, W, when nothing else waits
 
-Sources: Huang et al., GPipe, 2019; Narayanan et al., PipeDream-2BW, 2021 (1F1B with flushes).
+Sources: Huang et al., GPipe, 2019; Narayanan et al., PipeDream-2BW, 2021 (1F1B with flushes) and
+Megatron-LM, 2021, section 2.2 (interleaved); Qi et al., Zero Bubble Pipeline Parallelism, 2024
+(H1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from avial_lab.core.regions import Box
 
-SCHEDULES = ("1f1b", "gpipe")
+SCHEDULES = ("1f1b", "gpipe", "interleaved", "zero-bubble")
+
+
+@dataclass(frozen=True)
+class PipelineOrder:
+    """`stages` on how many `devices`; `flight`: the most micro-batches in flight on one, 0: as the
+    schedule has them.
+    """
+
+    schedule: str = "1f1b"
+    stages: int = 1
+    devices: int = 1
+    flight: int = 0
+
+    @property
+    def strict(self) -> bool:
+        """Whether the order of forward and backward passes on a device is fixed."""
+        return self.schedule != "gpipe"
+
+    @property
+    def in_flight(self) -> int | None:
+        """The most that a device may have begun; None: any number, or the order sees to it."""
+        own = self.devices if self.schedule == "zero-bubble" else None
+        return min(own or self.flight, self.flight) if self.flight and not self.turned else own
+
+    @property
+    def turned(self) -> bool:
+        return self.schedule in ("1f1b", "interleaved")
+
+    def begun_first(self, place: int) -> int:
+        """Forward passes before the first that alternates with a backward pass."""
+        chunks, later = self.stages // self.devices, self.devices - 1 - place
+        first = later if chunks == 1 else 2 * later + (chunks - 1) * self.devices
+        return min(first, self.flight - 1) if self.flight else first
+
+    def seconds(self, job: Job, last: int) -> int:
+        """About how long a job takes, in forward passes of a stage; `last`: the depth at which the
+        last stage begins.
+        """
+        if job.turn < 0:
+            return 0
+        apart = self.schedule == "zero-bubble"
+        back = 1 if apart else 2
+        if job.late:
+            return 1
+        if job.depth == last and job.stage == self.stages - 1:
+            return 1 + back
+        return back if job.depth > last else 1
 
 
 @dataclass(frozen=True)
@@ -30,7 +82,7 @@ class Part:
 @dataclass
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
-    what is done once.
+    what is done once; `late`: no other device waits for it.
     """
 
     name: str
@@ -42,6 +94,8 @@ class Job:
     write: Callable[[], None]
     terms: int = 0
     before: set[int] = field(default_factory=set)
+    stage: int = 0
+    late: bool = False
 
 
 def link(jobs: Sequence[Job]) -> None:
@@ -80,48 +134,140 @@ def _is_wanted(part: Part, wanted: dict[object, list[Box] | None]) -> bool:
     return boxes is None or any(box.overlaps(part.box) for box in boxes)
 
 
-def in_pipeline_order(jobs: Sequence[Job], stage_of: dict[int, int], schedule: str) -> list[Job]:
-    """A list schedule in steps of one job a device. With 1f1b what was begun is ended first, and a
-    stage begins no more micro-batches than there are stages from it on; gpipe begins all first.
+def in_pipeline_order(
+    jobs: Sequence[Job], place_of: Mapping[int, int], order: PipelineOrder
+) -> list[Job]:
+    """A list schedule: of what could begin first, what the schedule names first. `place_of` numbers
+    devices along the pipeline. Where limits cannot be kept it goes on as written.
     """
-    stages = max(stage_of.values(), default=0) + 1
-    waiting = {k: set(job.before) for k, job in enumerate(jobs)}
-    left: dict[tuple[int, int], int] = {}
-    for job in jobs:
-        left[job.device, job.turn] = left.get((job.device, job.turn), 0) + 1
-    begun: dict[int, set[int]] = {}
-    devices = sorted({job.device for job in jobs})
-    order: list[int] = []
+    last = min((j.depth for j in jobs if j.stage == order.stages - 1 and j.turn >= 0), default=0)
+    turns = _turns_taken(jobs, place_of, order, last) if order.strict else {}
+    state = _Progress(jobs, place_of, order, turns)
+    found: list[Job] = []
+    while state.waiting:
+        k = state.chosen()
+        found.append(jobs[k])
+        state.take(k, order.seconds(jobs[k], last))
+    return found
 
-    def rank(k: int) -> tuple[int, ...]:
-        job = jobs[k]
-        deep = -job.depth if schedule == "1f1b" else job.depth
-        return (job.turn >= 0, deep, job.turn, k)
 
-    def may_begin(job: Job) -> bool:
-        if job.turn < 0 or job.turn in begun.get(job.device, ()) or schedule != "1f1b":
+class _Progress:
+    """What is ready, when it could begin, and what is in flight."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        place_of: Mapping[int, int],
+        order: PipelineOrder,
+        turns: Mapping[int, int],
+    ) -> None:
+        self.jobs, self.order, self.turns = jobs, order, turns
+        self.waiting = {k: set(job.before) for k, job in enumerate(jobs)}
+        self.after: dict[int, list[int]] = {}
+        self.ends: dict[int, int] = {}
+        self.left: Counter[tuple[int, int]] = Counter((job.device, job.turn) for job in jobs)
+        self.most = {job.device: order.in_flight for job in jobs}
+        self.begun: dict[int, set[int]] = {device: set() for device in self.most}
+        self.free = dict.fromkeys(sorted(self.most), 0)
+        self.ready: dict[int, dict[int, int]] = {device: {} for device in self.free}
+        self.coming: dict[int, list[tuple[int, int]]] = {
+            device: sorted((turns[k], k) for k in turns if jobs[k].device == device)[::-1]
+            for device in self.free
+        }
+        for k, job in enumerate(jobs):
+            for before in job.before:
+                self.after.setdefault(before, []).append(k)
+            if not job.before:
+                self.ready[job.device][k] = 0
+
+    def chosen(self) -> int:
+        best: tuple[int, int] | None = None
+        for device, free in self.free.items():
+            mine = [(k, at) for k, at in self.ready[device].items() if self._may_begin(k)]
+            if not mine:
+                continue
+            begin = max(free, min(at for _, at in mine))
+            k = min((k for k, at in mine if at <= begin), key=self._rank)
+            if best is None or begin < best[0]:
+                best = (begin, k)
+        return best[1] if best else min(k for each in self.ready.values() for k in each)
+
+    def _rank(self, k: int) -> tuple[int, ...]:
+        job = self.jobs[k]
+        if self.order.strict:
+            return (job.turn >= 0, job.late, self.turns.get(k, 0), job.depth, k)
+        return (job.turn >= 0, job.depth, job.turn, k)
+
+    def _may_begin(self, k: int) -> bool:
+        job = self.jobs[k]
+        if job.turn < 0:
             return True
-        flying = sum(1 for turn in begun.get(job.device, ()) if left[job.device, turn])
-        return flying < stages - stage_of.get(job.device, 0)
+        if k in self.turns:
+            coming = self.coming[job.device]
+            while coming and coming[-1][1] not in self.waiting:
+                coming.pop()
+            if self.turns[k] > coming[-1][0]:
+                return False
+        most, begun = self.most[job.device], self.begun[job.device]
+        if most is None or job.turn in begun:
+            return True
+        return sum(1 for turn in begun if self.left[job.device, turn]) < most
 
-    while waiting:
-        ready = [k for k, before in waiting.items() if not before]
-        taken: list[int] = []
-        for device in devices:
-            mine = [k for k in ready if jobs[k].device == device]
-            allowed = [k for k in mine if may_begin(jobs[k])]
-            if allowed:
-                taken.append(min(allowed, key=rank))
-        if not taken:  # the limit cannot be kept: go on as written
-            taken = [min(ready)]
-        for k in taken:
-            job = jobs[k]
-            del waiting[k]
-            order.append(k)
-            left[job.device, job.turn] -= 1
-            if job.turn >= 0:
-                begun.setdefault(job.device, set()).add(job.turn)
-        done = set(taken)
-        for before in waiting.values():
-            before -= done
-    return [jobs[k] for k in order]
+    def take(self, k: int, seconds: int) -> None:
+        job = self.jobs[k]
+        begin = max(self.free[job.device], self.ready[job.device].pop(k))
+        self.free[job.device] = end = begin + seconds
+        del self.waiting[k]
+        self.left[job.device, job.turn] -= 1
+        if job.turn >= 0:
+            self.begun[job.device].add(job.turn)
+        for other in self.after.get(k, ()):
+            self.waiting[other].discard(k)
+            if not self.waiting[other]:
+                its = self.jobs[other]
+                at = max(self.ends[b] for b in its.before if b != k) if len(its.before) > 1 else 0
+                self.ready[its.device][other] = max(at, end)
+        self.ends[k] = end
+
+
+def _turns_taken(
+    jobs: Sequence[Job], place_of: Mapping[int, int], order: PipelineOrder, last: int
+) -> dict[int, int]:
+    """When each job has its turn on its device: as many forward passes as fill the pipeline, then
+    one forward, one backward; of all stages of a device, p micro-batches of each after the other.
+    """
+    parts = order.devices
+
+    def group(job: Job, *, back: bool) -> tuple[int, ...]:
+        chunk = job.stage // parts
+        return (job.turn // parts, -chunk if back else chunk, job.turn % parts)
+
+    found: dict[int, int] = {}
+    for device in {job.device for job in jobs}:
+        mine = [
+            k
+            for k, job in enumerate(jobs)
+            if job.device == device and job.turn >= 0 and not job.late
+        ]
+        back = {k for k in mine if jobs[k].depth > last}
+        forward = {group(jobs[k], back=False) for k in mine if k not in back}
+        # The last stage goes back at once: what it does is both.
+        both = {k for k in mine if jobs[k].stage == order.stages - 1}
+        backward = {group(jobs[k], back=True) for k in back | both}
+        first = order.begun_first(place_of.get(device, 0))
+        turn_of = _alternating(sorted(forward), sorted(backward), first)
+        found.update({k: turn_of[k in back, group(jobs[k], back=k in back)] for k in mine})
+    return found
+
+
+def _alternating(
+    forward: Sequence[tuple[int, ...]], back: Sequence[tuple[int, ...]], first: int
+) -> dict[tuple[bool, tuple[int, ...]], int]:
+    """`first` of the one, then one of each by turns, then the rest."""
+    queue = [(False, each) for each in forward[:first]]
+    rest = list(forward[first:])
+    others = list(back)
+    while rest or others:
+        queue += [(False, rest.pop(0))] if rest else []
+        queue += [(True, others.pop(0))] if others else []
+    return {each: k for k, each in enumerate(queue)}

@@ -31,7 +31,8 @@ def strategies(draw: st.DrawFn, function: FunctionText) -> str:
         degree = draw(st.integers(1, 3))
         if kind == "pipeline":
             rows = function.arguments["%x"][0]
-            parts.append(f"pipeline {degree} x {draw(st.integers(1, min(3, rows)))}")
+            how = draw(st.sampled_from(("", " gpipe", " interleaved 2", " zero-bubble", " most 1")))
+            parts.append(f"pipeline {degree} x {draw(st.integers(1, min(3, rows)))}{how}")
             continue
         name = draw(st.sampled_from(sorted(function.arguments)))
         dim = draw(st.integers(0, 1))
@@ -62,6 +63,9 @@ def test_many_random_functions(data: st.DataObject) -> None:
 
 
 ORDERS = (
+    pytest.param("pipeline 2 x 4 interleaved 2, horizontal 2 w1:1", marks=pytest.mark.slow),
+    pytest.param("data 2, pipeline 3 x 3 zero-bubble", marks=pytest.mark.slow),
+    pytest.param("pipeline 2 x 5 interleaved 2 most 3, recompute", marks=pytest.mark.slow),
     pytest.param("data 2, horizontal 2 w0:1, pipeline 2 x 3", marks=pytest.mark.slow),
     pytest.param("pipeline 2 x 3 gpipe, data 2, horizontal 2 w0:1", marks=pytest.mark.slow),
     pytest.param("horizontal 3 w0:1, pipeline 2 x 2, data 2", marks=pytest.mark.slow),
@@ -72,8 +76,8 @@ ORDERS = (
 
 @pytest.mark.parametrize("parallel", ORDERS)
 def test_a_training_step(parallel: str) -> None:
-    text = training_step(rows=7, widths=(5, 6, 4, 3))
-    assert_divided_is_the_same(text, arrays_of(7, (5, 6, 4, 3)), parallel, terms=256)
+    text = training_step(rows=7, widths=(5, 6, 4, 3, 2))
+    assert_divided_is_the_same(text, arrays_of(7, (5, 6, 4, 3, 2)), parallel, terms=256)
 
 
 def test_a_result_that_is_a_number_and_an_argument_that_is_a_result() -> None:

@@ -6,13 +6,22 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.compiler.passes.distir.stages import balanced
-from avial_lab.compiler.passes.distir.task_order import Job, Part, in_pipeline_order, link
+from avial_lab.compiler.passes.distir.task_order import (
+    Job,
+    Part,
+    PipelineOrder,
+    in_pipeline_order,
+    link,
+)
 from avial_lab.core.regions import Box
+from avial_lab.planning.stage_balance import balanced
 
 
-def jobs_of(stages: int, turns: int) -> list[Job]:
-    """Forward and backward passes of a pipeline; the last stage does both at once."""
+def jobs_of(stages: int, turns: int, *, devices: int = 0, apart: bool = False) -> list[Job]:
+    """Forward and backward passes of a pipeline; the last stage does both at once. `apart`: the
+    gradients of weights are jobs of their own.
+    """
+    devices = devices or stages
     jobs: list[Job] = []
     whole = Box((0,), (1,))
 
@@ -24,10 +33,16 @@ def jobs_of(stages: int, turns: int) -> list[Job]:
         stage = min(depth, depths - 1 - depth)
         for turn in range(turns):
             before = [part("value", depth - 1, turn)] if depth else []
+            made = [part("value", depth, turn)]
             jobs.append(
-                Job(f"{depth}.{turn}", stage, depth, turn, before, [part("value", depth, turn)],
-                    lambda: None)
+                Job(f"{depth}.{turn}", stage % devices, depth, turn, before, made,
+                    lambda: None, stage=stage)
             )  # fmt: skip
+            if apart and depth >= stages - 1:
+                jobs.append(
+                    Job(f"W{depth}.{turn}", stage % devices, depth, turn, made, [],
+                        lambda: None, stage=stage, late=True)
+                )  # fmt: skip
     link(jobs)
     return jobs
 
@@ -46,25 +61,63 @@ def in_flight(order: list[Job], stage: int, stages: int) -> int:
     return most
 
 
+def order_of(schedule: str, stages: int, turns: int, **more: int) -> tuple[list[Job], int]:
+    """The jobs in order, and when the last ends: a forward pass takes 1, a backward pass 2 of which
+    gradients of weights are one half.
+    """
+    devices = more.get("devices", stages)
+    apart = schedule == "zero-bubble"
+    places = {device: device for device in range(devices)}
+    order = PipelineOrder(schedule, stages, devices, more.get("flight", 0))
+    jobs = in_pipeline_order(jobs_of(stages, turns, devices=devices, apart=apart), places, order)
+    ends: dict[object, int] = {}
+    free = dict.fromkeys(range(devices), 0)
+    for job in jobs:
+        forward = 1 if job.depth < stages and not job.late else 0
+        back = (1 if apart else 2) if job.depth >= stages - 1 or job.late else 0
+        begin = max([free[job.device], *(ends[part.memory] for part in job.reads)])
+        free[job.device] = begin + forward + back
+        ends.update((part.memory, free[job.device]) for part in job.writes)
+    return jobs, max(free.values())
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("turns", [1, 5, 8])
 def test_micro_batches_in_flight(stages: int, turns: int) -> None:
-    stage_of = {stage: stage for stage in range(stages)}
     for schedule in ("1f1b", "gpipe"):
-        order = in_pipeline_order(jobs_of(stages, turns), stage_of, schedule)
+        order, _ = order_of(schedule, stages, turns)
         assert len(order) == (2 * stages - 1) * turns
         for stage in range(stages - 1):
             most = min(turns, stages - stage if schedule == "1f1b" else turns)
             assert in_flight(order, stage, stages) == most
+            capped, _ = order_of(schedule, stages, turns, flight=2)
+            assert in_flight(capped, stage, stages) == min(most, 2)
+
+
+@pytest.mark.parametrize(("devices", "turns"), [(2, 4), (2, 8), (3, 6), (4, 4), (4, 8)])
+def test_bubbles(devices: int, turns: int) -> None:
+    """What is lost of the time, in units of a forward pass of a stage: (p - 1)/(k + p - 1) of it
+    for GPipe and 1F1B, (p - 1)/(v k + p - 1) with v stages a device; a third with zero bubble H1.
+    """
+    lost = 3 * (devices - 1)
+    assert order_of("1f1b", devices, turns)[1] == 3 * turns + lost
+    assert order_of("gpipe", devices, turns)[1] == 3 * turns + lost
+    for chunks in (2, 3):
+        _, end = order_of("interleaved", devices * chunks, turns, devices=devices)
+        assert end == 3 * turns * chunks + lost
+    assert order_of("zero-bubble", devices, turns)[1] == 3 * turns + devices - 1
 
 
 def test_an_order_respects_what_is_read() -> None:
-    jobs = jobs_of(3, 4)
-    for schedule in ("1f1b", "gpipe"):
-        done: set[str] = set()
-        for job in in_pipeline_order(jobs, {0: 0, 1: 1, 2: 2}, schedule):
-            assert {jobs[k].name for k in job.before} <= done
-            done.add(job.name)
+    for schedule in ("1f1b", "gpipe", "interleaved", "zero-bubble"):
+        for turns in (1, 4, 5):
+            done: set[str] = set()
+            jobs = jobs_of(6, turns, devices=3, apart=schedule == "zero-bubble")
+            order = PipelineOrder(schedule, 6, 3)
+            for job in in_pipeline_order(jobs, {0: 0, 1: 1, 2: 2}, order):
+                assert {jobs[k].name for k in job.before} <= done
+                done.add(job.name)
+            assert len(done) == len(jobs)
 
 
 def test_stages_are_balanced() -> None:
