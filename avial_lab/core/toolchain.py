@@ -23,6 +23,7 @@ from avial_lab.core.errors import AvialError
 _INSTALL = {
     "mlir": 'in the clone: pip install -e ".[mlir]", or with conda environment.yml',
     "mpi": 'in the clone: pip install -e ".[mpi]", or with conda environment.yml',
+    "nvdisasm": "pip install nvidia-cuda-nvdisasm, or with a CUDA toolkit",
     "ptxas": 'in the clone: pip install -e ".[ptxas]", or with a CUDA toolkit',
     "cc": "install gcc or clang, or name your compiler in the environment variable CC",
 }
@@ -36,7 +37,10 @@ _BROUGHT_BY = {
     "mpiexec": "mpi",
     "cc": "cc",
     "ptxas": "ptxas",
+    "nvdisasm": "nvdisasm",
 }
+
+_NVIDIAS = ("ptxas", "nvdisasm")
 
 
 class ToolError(AvialError):
@@ -47,7 +51,8 @@ def find_tool(name: str) -> Path | None:
     """Where the tool `name` is; None where it is not installed.
 
     Looked for in this order: the MLIR and LLVM wheels; this Python's own environment, whether it is
-    activated or not (an mpiexec must belong to the MPI that mpi4py loads); PATH.
+    activated or not (an mpiexec must belong to the MPI that mpi4py loads); PATH; of NVIDIA's tools
+    the toolkit that CUDA_HOME or CUDA_PATH names.
     `cc` is $CC, or the first of cc, gcc, clang; `mpiexec` is $MPIEXEC where that is set.
     """
     if name == "cc":
@@ -75,7 +80,15 @@ def _find_program(name: str) -> Path | None:
         found = shutil.which(name, path=str(folder))
         if found is not None:
             return Path(found)
-    return _find_chosen(name)
+    return _find_chosen(name) or (_find_in_toolkit(name) if name in _NVIDIAS else None)
+
+
+def _find_in_toolkit(name: str) -> Path | None:
+    for home in filter(None, map(os.environ.get, ("CUDA_HOME", "CUDA_PATH"))):
+        found = shutil.which(name, path=str(Path(home) / "bin"))
+        if found is not None:
+            return Path(found)
+    return None
 
 
 def _find_compiler(chosen: str | None) -> Path | None:
@@ -89,12 +102,12 @@ def _find_chosen(name: str) -> Path | None:
 
 
 def _wheel_folders() -> tuple[Path, ...]:
-    """`mlir/bin`, `llvm/bin` and that of NVIDIA's assembler in the wheels, which are not on PATH;
-    finding is not importing.
+    """`mlir/bin`, `llvm/bin` and those of NVIDIA's assembler and disassembler in the wheels, which
+    are not on PATH; finding is not importing.
     """
     packages = ["mlir", "llvm"]
     if importlib.util.find_spec("nvidia") is not None:
-        packages.append("nvidia.cuda_nvcc")
+        packages += ["nvidia.cuda_nvcc", "nvidia.cu13"]
     specs = (importlib.util.find_spec(package) for package in packages)
     return tuple(
         Path(folder) / "bin"

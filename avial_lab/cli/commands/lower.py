@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from avial_lab.artifact.assembled import assemble, table_of
 from avial_lab.cli.question import check_folders, compiled_program, question_of, writing_to
 from avial_lab.core.errors import BindError
+from avial_lab.core.toolchain import install_hint
+from avial_lab.program.program import Program
 
 
 def lower_command(options: argparse.Namespace) -> int:
     check_folders(options.output)
     compiled = compiled_program(options, question_of(options))
+    if options.to == "sass" or options.to.startswith("sass:"):
+        return _write(options, _sass(compiled, options.to.partition(":")[2]))
     stages = [
         stage
         for name, stage in compiled.stages.items()
@@ -20,13 +25,27 @@ def lower_command(options: argparse.Namespace) -> int:
         raise BindError(
             f"there is no stage '{options.to}'", hint=f"there are: {', '.join(compiled.stages)}"
         )
-    text = "\n".join(stage.text for stage in stages)
+    if options.output is not None and options.to == "object":
+        with writing_to(options.output):
+            options.output.write_bytes(compiled.binary.shared_object)
+        return 0
+    return _write(options, "\n".join(stage.text for stage in stages))
+
+
+def _write(options: argparse.Namespace, text: str) -> int:
     if options.output is None:
         print(text)
         return 0
     with writing_to(options.output):
-        if options.to == "object":
-            options.output.write_bytes(compiled.binary.shared_object)
-        else:
-            options.output.write_text(text, encoding="utf-8")
+        options.output.write_text(text, encoding="utf-8")
     return 0
+
+
+def _sass(compiled: Program, chip: str) -> str:
+    """What ptxas says of the program's kernels, and their machine code where it can be read."""
+    if not compiled.binary.ptx:
+        raise BindError("the program has no kernels for a GPU", hint="--on gpu makes some")
+    kernels = assemble(compiled.binary.ptx, chip)
+    code = [each.sass for each in kernels if each.sass]
+    more = code or [f"machine code as text: {install_hint('nvdisasm')}"]
+    return "\n".join([table_of(kernels).to_text(), *more])

@@ -7,6 +7,7 @@ kernels are in programs as PTX.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from avial_lab.machine.devices.kind import Backend, DeviceKind, Look
 
@@ -27,6 +28,25 @@ _SHARED_KIB = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 89: 99,
 """By compute capability, of a block that asks for all it can have (CUDA C++ Programming Guide,
 technical specifications).
 """
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """What one holds of warps (32 threads), blocks and registers, and its shared memory."""
+
+    warps: int
+    blocks: int
+    shared_bytes: int
+    registers: int = 64 << 10
+
+
+_MULTIPROCESSORS = {
+    70: (64, 32, 96), 72: (64, 32, 96), 75: (32, 16, 64), 80: (64, 32, 164), 86: (48, 16, 100),
+    87: (48, 16, 164), 89: (48, 24, 100), 90: (64, 32, 228), 100: (64, 32, 228),
+    103: (64, 32, 228), 120: (48, 24, 100), 121: (48, 24, 100),
+}  # fmt: skip
+"""Warps, blocks and KiB by compute capability (as `_SHARED_KIB`)."""
+
 
 _TARGET_LINE = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 
@@ -73,6 +93,18 @@ def most_shared_bytes(arch: str) -> int:
     (101376, 232448)
     """
     return _SHARED_KIB.get(capability(arch), max(_SHARED_KIB.values())) * 1024
+
+
+def multiprocessor_of(arch: str) -> Multiprocessor:
+    """Of a capability that is not known, the one of the newest below.
+
+    >>> multiprocessor_of("sm_90a").warps, multiprocessor_of("sm_88").warps
+    (64, 48)
+    """
+    own = capability(arch)
+    known = max((each for each in _MULTIPROCESSORS if each <= own), default=min(_MULTIPROCESSORS))
+    warps, blocks, kib = _MULTIPROCESSORS[known]
+    return Multiprocessor(warps, blocks, kib * 1024)
 
 
 def _claims(arch: str) -> bool:

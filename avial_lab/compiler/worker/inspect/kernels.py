@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from avial_lab.artifact.assembled import assemble
 from avial_lab.artifact.stages import Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.backends.nvptx import (
     belongs,
@@ -23,8 +24,7 @@ from avial_lab.compiler.worker.inspect.debug_lines import assembly_origins
 from avial_lab.compiler.worker.inspect.origins import LocatedText
 from avial_lab.compiler.worker.inspect.pass_log import dumped_steps, step_between, with_commands
 from avial_lab.compiler.worker.inspect.symbols import counts_of, parts_of, ptx_facts
-from avial_lab.core.toolchain import find_tool
-from avial_lab.machine.devices.cuda import chip_in_ptx
+from avial_lab.core.toolchain import ToolError, find_tool
 
 _NAMES = ("--mlir-use-nameloc-as-prefix",)
 _CLEAN = (*_NAMES, "--mlir-print-debuginfo=false")
@@ -138,30 +138,19 @@ def _timed(dumps: Sequence[_Dump], told: str) -> Iterator[tuple[str, float, str]
 
 
 def _assembled(ptx: str) -> dict[str, str]:
-    """What NVIDIA's assembler says of the kernels, where it is installed."""
-    ptxas = find_tool("ptxas")
-    chip = chip_in_ptx(ptx)
-    if ptxas is None or chip is None:
+    """What NVIDIA's assembler says of the kernels, where it is installed and takes them."""
+    if find_tool("ptxas") is None:
         return {}
-    done = subprocess.run(
-        [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"],
-        input=ptx,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = done.stderr + done.stdout
-    if done.returncode != 0:
+    try:
+        kernels = assemble({"ptx": ptx})
+    except ToolError:
         return {}
-    found = {
-        "registers": re.findall(r"Used (\d+) registers", said),
-        "spilled stores": re.findall(r"(\d+) bytes spill stores", said),
-        "spilled loads": re.findall(r"(\d+) bytes spill loads", said),
-        "stack frame": re.findall(r"(\d+) bytes stack frame", said),
-    }
-    units = {"registers": f" a thread (ptxas, {chip})"}
+    if not kernels:
+        return {}
+    chip = kernels[0].chip
     return {
-        name: f"{max(map(int, values))}{units.get(name, ' B')}"
-        for name, values in found.items()
-        if values
+        "registers": f"{max(each.registers for each in kernels)} a thread (ptxas, {chip})",
+        "spilled": f"{max(each.spilled_bytes for each in kernels)} B",
+        "stack frame": f"{max(each.stack_bytes for each in kernels)} B",
+        "occupancy": f"{min(each.occupancy for each in kernels):.0%} of the warps of {chip}",
     }

@@ -11,6 +11,7 @@ import pytest
 
 import avial_lab
 import kernels
+from avial_lab.artifact.assembled import assemble
 from avial_lab.core.toolchain import find_tool
 from kernels.kernel import ELEMENTS
 
@@ -90,9 +91,9 @@ def test_nvidias_assembler_takes_all_kernels(chip: str) -> None:
     ptxas = find_tool("ptxas")
     if ptxas is None:
         pytest.skip("no ptxas: pip install 'avial-lab[ptxas]'")
+    known = subprocess.run([str(ptxas), "--help"], capture_output=True, text=True, check=True)
+    if f"'{chip}'" not in known.stdout:
+        pytest.skip(f"this ptxas makes no code for {chip}")
     for name, text in all_ptx().items():
-        command = [str(ptxas), "-v", f"--gpu-name={chip}", "-", "-o", "/dev/null"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{name}\n{done.stderr}"
-        spilled = max(map(int, re.findall(r"(\d+) bytes spill", done.stderr)), default=0)
-        assert spilled <= MOST_SPILLED, f"{name}\n{done.stderr}"
+        for kernel in assemble({name: text}, chip):
+            assert kernel.spilled_bytes <= MOST_SPILLED, f"{name}: {kernel}"
