@@ -378,7 +378,8 @@ class AvialMagics(Magics):
         if getattr(self._shell, "kernel", None) is None:
             return  # a terminal: nothing there could show it
         drafts = self._drafts.setdefault(program.name, {})
-        display(Stepping(program, drafts=drafts, on_version=self._keep).widget(options.stage))
+        stepping = Stepping(program, drafts=drafts, on_version=self._keep)
+        display(stepping.widget(options.stage, saved_above=True))
 
     def _keep(self, program: Program) -> None:
         """A program gone on from a stage edited by hand: under a name of its own, and not the
