@@ -120,23 +120,3 @@ def _store() -> Cache:
 
 def _key() -> str:
     return digest("measured", repr(fingerprint()), repr(this_machine()))
-
-
-def yaml_of(measured: Measured, ranks: int) -> str:
-    """A topology file, to be edited."""
-    node, (link,) = measured.platform().nodes[0], measured.platform().links
-    return (
-        "# measured by avial-lab topology --measure\n"
-        "name: this machine\n"
-        "nodes:\n"
-        f"  - {{name: {node.name}, count: 1, cores: {node.cores}, ranks: {ranks},\n"
-        f"     core_flops: {node.core_flops_per_s / 1e9:.4g} GFLOP/s,\n"
-        f"     core_bandwidth: {node.core_bytes_per_s / 1e9:.4g} GB/s,\n"
-        f"     memory_bandwidth: {node.memory_bytes_per_s / 1e9:.4g} GB/s, \n"
-        f"     memory: {node.memory_bytes / (1 << 30):.4g} GiB}}\n"
-        "links:\n"
-        f"  - {{name: {link.name}, kind: shared memory,\n"
-        f"     bandwidth: {link.bandwidth_bytes_per_s / 1e9:.4g} GB/s,\n"
-        f"     latency: {link.latency_s * 1e6:.4g} us}}\n"
-        f"inside: {link.name}\n"
-    )

@@ -11,20 +11,29 @@
     switch: eth          # every node has a link like it to one switch
     routes:              # in place of `switch`, or for pairs that have a way of their own
       - {from: n0, to: n1, links: [eth]}
+    uplinks:             # in place of `switch`: to ever larger groups, from the nearest on
+      - {node: n0, group: leaf0, link: eth}
+    crossings:           # what a message goes through in such a group
+      - {group: leaf0, link: eth}
 
-A node may have GPUs; the last two, of a GPU's link to its host, may be left out:
+A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core, and GPUs; the last two, of
+a GPU's link to its host, may be left out. Links may be not `shared` by their messages, or not
+`duplex`.
 
         gpus: {count: 2, arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB,
                host_bandwidth: 50 GB/s, host_latency: 8 us}
 
-Path -> Topology. Every number has a unit. Unknown keys are refused with the near one; what is wrong
-is told with line and column. Nothing in the file is evaluated.
+Path -> Topology, and back. Every number has a unit. Unknown keys are refused with the near one;
+what is wrong is told with line and column. Nothing in the file is evaluated.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,7 +45,7 @@ from avial_lab.machine.constants import MOST_ETHERNET_BYTES_PER_S
 from avial_lab.machine.platform import Accelerator, Link, Node, Platform
 from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
-from avial_lab.machine.units import Quantity, UnitError, parsed
+from avial_lab.machine.units import Quantity, UnitError, parsed, written
 
 MOST_NODES = 100_000
 
@@ -119,6 +128,12 @@ class _Reader:
             raise self.error(f"{what} is {value}; expected 1 to {most:,}")
         return value
 
+    def truth(self, what: str) -> bool:
+        word = self.word(what)
+        if word not in ("yes", "no", "true", "false"):
+            raise self.error(f"{what} is yes or no, not '{word}'")
+        return word in ("yes", "true")
+
     def quantity(self, what: str, quantity: Quantity) -> float:
         try:
             return parsed(self.word(what), quantity)
@@ -128,15 +143,17 @@ class _Reader:
 
 _NODE = (
     "name", "count", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory",
-    "sockets", "ranks", "gpus",
+    "sockets", "ranks", "gpus", "caches",
 )  # fmt: skip
 _GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host_latency")
 _NEEDED_GPU = _GPU[1:5]
-_LINK = ("name", "kind", "bandwidth", "latency")
+_LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex")
+_CACHE = ("size", "bandwidth")
+_MEMBERS = ("name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings")
 
 
 def _topology(root: _Reader) -> Topology:
-    members = root.mapping("a topology", ("name", "nodes", "links", "inside", "switch", "routes"))
+    members = root.mapping("a topology", _MEMBERS)
     if "nodes" not in members:
         raise root.error("a topology has nodes", "nodes: [{name: n, cores: 8, …}]")
     nodes = [node for each in members["nodes"].items("nodes") for node in _nodes(each)]
@@ -158,13 +175,18 @@ def _topology(root: _Reader) -> Topology:
             own = Link(f"{name}-{like.name}", like.bandwidth_bytes_per_s, like.latency_s, like.kind)
             made.append(own)
             uplinks[name] = (("switch", own.name),)
+    if "uplinks" in members:
+        if uplinks:
+            raise members["uplinks"].error("a topology has a switch or uplinks, not both")
+        uplinks = _uplinks(members["uplinks"], set(names), links)
+    crossings = _crossings(members["crossings"], links) if "crossings" in members else {}
     inside: dict[str, str] = {}
     if "inside" in members:
         inside = dict.fromkeys(names, _known(members["inside"], links).name)
     routes = _routes(members["routes"], set(names), links) if "routes" in members else {}
     platform = Platform(
         tuple(nodes), tuple(made), label, f"from {root.name}",
-        inside=inside, uplinks=uplinks, routes=routes,
+        inside=inside, uplinks=uplinks, crossings=crossings, routes=routes,
     )  # fmt: skip
     return topology_on(platform)
 
@@ -172,7 +194,7 @@ def _topology(root: _Reader) -> Topology:
 def _nodes(entry: _Reader) -> list[Node]:
     """As many as its `count`, numbered from 0 where there are several."""
     members = entry.mapping("a node", _NODE)
-    needed = ("name", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory")
+    needed = ("name", "cores", "core_flops", "core_bandwidth", "memory_bandwidth")
     for key in needed:
         if key not in members:
             raise entry.error(f"a node has '{key}'", f"a node needs {', '.join(needed)}")
@@ -184,7 +206,8 @@ def _nodes(entry: _Reader) -> list[Node]:
         members["core_flops"].quantity("core_flops", Quantity.FLOPS),
         members["core_bandwidth"].quantity("core_bandwidth", Quantity.BYTES_PER_S),
         members["memory_bandwidth"].quantity("memory_bandwidth", Quantity.BYTES_PER_S),
-        int(members["memory"].quantity("memory", Quantity.BYTES)),
+        int(members["memory"].quantity("memory", Quantity.BYTES)) if "memory" in members else 0,
+        caches=_caches(members["caches"]) if "caches" in members else (),
         sockets=members["sockets"].whole("sockets") if "sockets" in members else 1,
         accelerators=_gpus(members["gpus"]) if "gpus" in members else (),
         ranks=members["ranks"].whole("ranks") if "ranks" in members else 1,
@@ -192,6 +215,18 @@ def _nodes(entry: _Reader) -> list[Node]:
     if count == 1:
         return [made]
     return [replace(made, name=f"{name}{k}") for k in range(count)]
+
+
+def _caches(entry: _Reader) -> tuple[tuple[int, float], ...]:
+    found: list[tuple[int, float]] = []
+    for each in entry.items("caches"):
+        members = each.mapping("a cache", _CACHE)
+        for key in _CACHE:
+            if key not in members:
+                raise each.error(f"a cache has '{key}'", f"a cache needs {', '.join(_CACHE)}")
+        size = int(members["size"].quantity("size", Quantity.BYTES))
+        found.append((size, members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)))
+    return tuple(found)
 
 
 def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
@@ -230,7 +265,8 @@ def _link(entry: _Reader) -> Link:
             stacklevel=2,
         )
     latency_s = members["latency"].quantity("latency", Quantity.SECONDS)
-    return Link(members["name"].word("name"), rate, latency_s, kind)
+    said = {key: members[key].truth(key) for key in ("shared", "duplex") if key in members}
+    return Link(members["name"].word("name"), rate, latency_s, kind, **said)
 
 
 def _known(entry: _Reader, links: Mapping[str, Link]) -> Link:
@@ -259,3 +295,151 @@ def _routes(
         way = tuple(_known(link, links).name for link in members["links"].items("links"))
         found[ends[0], ends[1]] = way
     return found
+
+
+def _uplinks(
+    entry: _Reader, names: set[str], links: Mapping[str, Link]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for each in entry.items("uplinks"):
+        members = each.mapping("an uplink", ("node", "group", "link"))
+        if len(members) < 3:
+            raise each.error("an uplink has node, group and link")
+        name = members["node"].word("node")
+        if name not in names:
+            raise members["node"].error(f"there is no node '{name}'")
+        step = members["group"].word("group"), _known(members["link"], links).name
+        found[name] = (*found.get(name, ()), step)
+    return found
+
+
+def _crossings(entry: _Reader, links: Mapping[str, Link]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in entry.items("crossings"):
+        members = each.mapping("a crossing", ("group", "link"))
+        if len(members) < 2:
+            raise each.error("a crossing has group and link")
+        found[members["group"].word("group")] = _known(members["link"], links).name
+    return found
+
+
+# Written ------------------------------------------------------------------------------------------
+
+
+def topology_text(topology: Topology) -> str:
+    """A file of it, to be edited; numbers in six digits. Its devices are those of its nodes.
+
+    Raises TopologyError where nodes have different links inside, which files do not say.
+    """
+    platform, ranks = topology.speeds, Counter(topology.node_of)
+    inside = dict.fromkeys(platform.inside.values())
+    if len(inside) > 1:
+        raise TopologyError("its nodes have different links inside, which a file cannot say")
+    nodes = [replace(node, ranks=ranks[node.name] or node.ranks) for node in platform.nodes]
+    lines = [f"name: {_word(platform.label)}", "nodes:"]
+    for first, count in _runs(nodes):
+        lines.append(f"  - {_flow(_node_words(first, count))}")
+    lines.append("links:")
+    lines += [f"  - {_flow(_link_words(link))}" for link in platform.links]
+    lines += [f"inside: {_word(name)}" for name in inside]
+    if platform.routes:
+        lines.append("routes:")
+        lines += [
+            f"  - {_flow({'from': a, 'to': b, 'links': _list(map(_word, way))})}"
+            for (a, b), way in platform.routes.items()
+        ]
+    if platform.uplinks:
+        lines.append("uplinks:")
+        lines += [
+            f"  - {_flow({'node': node, 'group': group, 'link': link})}"
+            for node, way in platform.uplinks.items()
+            for group, link in way
+        ]
+    if platform.crossings:
+        lines.append("crossings:")
+        lines += [
+            f"  - {_flow({'group': group, 'link': link})}"
+            for group, link in platform.crossings.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _runs(nodes: Sequence[Node]) -> Iterator[tuple[Node, int]]:
+    """Nodes that a `count` stands for: the first, without its number, and how many."""
+    at = 0
+    while at < len(nodes):
+        stem, count = nodes[at].name.rstrip("0123456789"), 0
+        while at + count < len(nodes) and nodes[at + count] == replace(
+            nodes[at], name=f"{stem}{count}"
+        ):
+            count += 1
+        if stem and count > 1:
+            yield replace(nodes[at], name=stem), count
+        else:
+            yield nodes[at], (count := 1)
+        at += count
+
+
+def _node_words(node: Node, count: int) -> dict[str, str]:
+    words = {"name": node.name, **({"count": str(count)} if count > 1 else {})}
+    rate = Quantity.BYTES_PER_S
+    words |= {
+        "cores": str(node.cores), "sockets": str(node.sockets), "ranks": str(node.ranks),
+        "core_flops": written(node.core_flops_per_s, Quantity.FLOPS),
+        "core_bandwidth": written(node.core_bytes_per_s, rate),
+        "memory_bandwidth": written(node.memory_bytes_per_s, rate),
+    }  # fmt: skip
+    if node.memory_bytes:
+        words["memory"] = written(node.memory_bytes, Quantity.BYTES)
+    if node.caches:
+        caches = (
+            _flow({"size": written(size, Quantity.BYTES), "bandwidth": written(each, rate)})
+            for size, each in node.caches
+        )
+        words["caches"] = _list(caches)
+    if node.accelerators:
+        gpu = node.accelerators[0]
+        words["gpus"] = _flow(
+            {
+                "count": str(len(node.accelerators)), "arch": gpu.arch,
+                "flops": written(gpu.flops_per_s, Quantity.FLOPS),
+                "bandwidth": written(gpu.memory_bytes_per_s, rate),
+                "memory": written(gpu.memory_bytes, Quantity.BYTES),
+                "host_bandwidth": written(gpu.host_bytes_per_s, rate),
+                "host_latency": written(gpu.host_latency_s, Quantity.SECONDS),
+            }
+        )  # fmt: skip
+    return words
+
+
+def _link_words(link: Link) -> dict[str, str]:
+    words = {
+        "name": link.name, "kind": link.kind,
+        "bandwidth": written(link.bandwidth_bytes_per_s, Quantity.BYTES_PER_S),
+        "latency": written(link.latency_s, Quantity.SECONDS),
+    }  # fmt: skip
+    said = {"shared": link.shared, "duplex": link.duplex}
+    return words | {key: "no" for key, value in said.items() if not value}
+
+
+class _Flow(str):
+    """YAML in one line, as it is to be written."""
+
+    __slots__ = ()
+
+
+def _flow(words: Mapping[str, str]) -> _Flow:
+    pairs = (
+        f"{key}: {text if isinstance(text, _Flow) else _word(text)}" for key, text in words.items()
+    )
+    return _Flow("{" + ", ".join(pairs) + "}")
+
+
+def _list(items: Iterable[str]) -> _Flow:
+    return _Flow("[" + ", ".join(items) + "]")
+
+
+def _word(text: str) -> str:
+    """A name or number as YAML has it: in quotes where it could be read as something else."""
+    plain = re.fullmatch(r"[A-Za-z0-9](?:[\w .+/-]*[\w/])?", text)
+    return text if plain else json.dumps(text)

@@ -77,3 +77,30 @@ def parsed(text: str, quantity: Quantity) -> float:
     if not 0 < value < float("inf"):
         raise UnitError(f"'{text.strip()}' is not more than 0")
     return value
+
+
+_STEPS = {
+    Quantity.BYTES: ("B", ("Ti", "Gi", "Mi", "Ki", "")),
+    Quantity.BYTES_PER_S: ("B/s", ("T", "G", "M", "k", "")),
+    Quantity.FLOPS: ("FLOP/s", ("P", "T", "G", "M", "k", "")),
+}
+
+
+def written(value: float, quantity: Quantity) -> str:
+    """As `parsed` reads it, in few digits and the largest unit that leaves 1 or more.
+
+    >>> written(12.5e9, Quantity.BYTES_PER_S), written(2e-6, Quantity.SECONDS)
+    ('12.5 GB/s', '2 us')
+    >>> written(64 * 2**30, Quantity.BYTES)
+    '64 GiB'
+    """
+    if quantity is Quantity.SECONDS:
+        units = {name: factor for name, factor in _TIME.items() if name != "µs"}
+    else:
+        unit, prefixes = _STEPS[quantity]
+        units = {f"{prefix}{unit}": UNITS[quantity][f"{prefix}{unit}"] for prefix in prefixes}
+    name, factor = next(
+        ((name, factor) for name, factor in units.items() if value >= factor),
+        list(units.items())[-1],
+    )
+    return f"{value / factor:.6g} {name}"

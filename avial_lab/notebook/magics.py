@@ -23,7 +23,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import MagicArgumentParser, argument, magic_arguments
-from IPython.display import display
+from IPython.display import HTML, display
 from traitlets import Float
 
 import avial_lab
@@ -31,7 +31,9 @@ from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program, kernel_sent
 from avial_lab.compiler.options import arguments, given
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
+from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.topologies import topology_called
+from avial_lab.machine.topology import Topology
 from avial_lab.notebook.background import BackgroundStart
 from avial_lab.notebook.clusters import (
     StartOptions,
@@ -50,9 +52,11 @@ from avial_lab.planning.planned import best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.scaling import powers
 from avial_lab.planning.what_if import WhatIf, what_if_of_loops, what_if_placed
+from avial_lab.plot.views.topology import topology_figure
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.program import Program
 from avial_lab.program.session import compiled_so_far, made_since, use_cluster
+from avial_lab.program.session import machine as session_machine
 from avial_lab.program.tuning import TUNE
 from avial_lab.program.where import where_arguments, where_given
 from avial_lab.runtime.launch.processes import crowd_warning
@@ -147,6 +151,8 @@ class AvialMagics(Magics):
           %avial plan [NAME] [--topology=T] [--policy=P] [--bandwidth=X] [--latency=X]
                                                its run, predicted here or on T (a file, or
                                                preset:laptop …), if links were X times as fast
+          %avial topology [T]                   a machine: drawn, changed in the page, saved; then
+                                               plan and simulate() take it
           %avial load                          the kernels there are
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
@@ -309,6 +315,7 @@ class AvialMagics(Magics):
             "step": self._step,
             "report": self._report,
             "plan": self._plan,
+            "topology": self._topology,
             "load": self._load,
             "doctor": self._doctor,
             "help": self._help,
@@ -371,7 +378,8 @@ class AvialMagics(Magics):
         if getattr(self._shell, "kernel", None) is None:
             return  # a terminal: nothing there could show it
         drafts = self._drafts.setdefault(program.name, {})
-        display(Stepping(program, drafts=drafts, on_version=self._keep).widget(options.stage))
+        stepping = Stepping(program, drafts=drafts, on_version=self._keep)
+        display(stepping.widget(options.stage, saved_above=True))
 
     def _keep(self, program: Program) -> None:
         """A program gone on from a stage edited by hand: under a name of its own, and not the
@@ -388,7 +396,8 @@ class AvialMagics(Magics):
     def _plan(self, options: argparse.Namespace) -> None:
         """Policies in one table, or ranks; and the simulated run."""
         program = self._program(options.name)
-        here = machine = program.schedule.topology
+        here = program.schedule.topology
+        machine = session_machine() or here
         if options.topology is not None:
             machine = topology_called(options.topology)
         if (options.bandwidth, options.latency) != (1.0, 1.0):
@@ -407,6 +416,23 @@ class AvialMagics(Magics):
         best = best_of(found)
         display(best)
         self._sliders(what_if_placed(best), program.name)
+
+    def _topology(self, options: argparse.Namespace) -> None:
+        """The machine named; else the one that was changed, the latest program's, or this one."""
+        if options.machine is not None:
+            machine = topology_called(options.machine)
+        elif (edited := session_machine()) is not None:
+            machine = edited
+        elif self.known_programs():
+            machine = self._program(None).schedule.topology
+        else:
+            machine = Topology.local(this_cpu().cores)
+        try:
+            from avial_lab.notebook.topology_widget import TopologyWidget
+        except ImportError:  # (without anywidget there is the picture)
+            display(HTML(topology_figure(machine)))
+            return
+        display(TopologyWidget(machine))
 
     def _sliders(self, asked: WhatIf, name: str) -> None:
         """Where the page can show them."""
@@ -591,6 +617,8 @@ def line_parser() -> MagicArgumentParser:
         plan.add_argument(
             what, type=float, default=1.0, metavar="X", help=f"what if links took X times {times}"
         )
+    topology = commands.add_parser("topology")
+    topology.add_argument("machine", nargs="?", metavar="T")
     load = commands.add_parser("load")
     load.add_argument("kernel", nargs="?")
     load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")

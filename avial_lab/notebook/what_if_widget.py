@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from avial_lab.core.errors import AvialError
@@ -29,4 +30,5 @@ class WhatIfWidget(AskingWidget):
     def still(self) -> dict[str, str]:
         answer = self.data["answer"]
         words = f"{self.data['title']}: {'; '.join(answer['words'])}"
-        return {"text/plain": words, "text/html": answer["picture"]}
+        html = f"<p>{escape(words)}</p>{answer['picture']}"
+        return {"text/plain": words, "text/html": html}

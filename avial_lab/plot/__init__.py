@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.graph.dot import dag_dot
     from avial_lab.plot.graph.graph_file import graph_from_json, graph_json
     from avial_lab.plot.graph.lanes import lanes_svg
+    from avial_lab.plot.graph.machine import topology_svg
     from avial_lab.plot.loops.explained import explained_html, explained_table
     from avial_lab.plot.loops.space import nest_svg, worth_drawing
     from avial_lab.plot.loops.split import split_svg
@@ -95,6 +96,7 @@ _HOME = {  # in this package; with a dot in front, beside it
     "stage_text": ".artifact.stages",
     "timeline_figure": "page.figure",
     "timeline_svg": "run.timeline",
+    "topology_svg": "graph.machine",
     "trace_text": ".trace.run_facts",
     "worth_drawing": "loops.space",
 }
@@ -144,6 +146,7 @@ __all__ = [
     "stage_text",
     "timeline_figure",
     "timeline_svg",
+    "topology_svg",
     "trace_text",
     "worth_drawing",
 ]

@@ -21,9 +21,9 @@ def with_best_division(question: Build, made: Callable[[Build], Program]) -> tup
     first = made(_divided(question, Division()))
     if first.plan is None:
         question.options.division.refuse_for_tasks()
-    found = {Division(): first.simulate().makespan_s}
+    found = {Division(): first.predicted().makespan_s}
     for division in _others(first.schedule.topology.ranks):
-        found[division] = made(_divided(question, division)).simulate().makespan_s
+        found[division] = made(_divided(question, division)).predicted().makespan_s
     best = min(found, key=lambda division: found[division])
     took = [f"{each} {format_seconds(s)}" for each, s in found.items() if each != best]
     told = f"division    {best}: {format_seconds(found[best])} predicted"

@@ -85,6 +85,7 @@ from avial_lab.program.edited_origins import carried_over
 from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.reproducer import reproducer
 from avial_lab.program.session import cluster_for
+from avial_lab.program.session import machine as session_machine
 from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, whole_demands
@@ -298,14 +299,19 @@ class Program:
     ) -> Trace:
         """What a run would be like, without one: every step of every rank, on the machine that the
         program was compiled for, or placed (a program of loops: compiled) anew for another: one
-        that is there, a file, or `preset:…`.
+        that is there, a file, or `preset:…`. In a notebook that has changed a machine (`%avial
+        topology`), that one where none is named.
 
         A task or a phase takes what it took in earlier runs here (the median), else what the
         roofline says. A loop whose end depends on data takes `trips` turns, by default as many as
         in the last run, else 2. Raises ScheduleError where the other machine has no device for a
         target.
         """
-        machine = None if topology is None else topology_called(topology)
+        machine = session_machine() if topology is None else topology_called(topology)
+        return self.predicted(machine, trips=trips)
+
+    def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
+        """As `simulate`; without a machine on the program's own, whatever the session's is."""
         if self.plan is None:
             return simulated(self._schedule_on(machine), self.costs(machine))
         walked = self._walked(machine, trips)
@@ -405,8 +411,8 @@ class Program:
         sources, tasks_of = self._sources(), "task" if self.plan is None else "phase"
         if isinstance(cluster, Trace):
             trips = None if self.plan is None else self._trips_in(cluster)
-            return Comparison(self.simulate(trips=trips), (cluster,), sources, tasks_of)
-        predicted = self.simulate()
+            return Comparison(self.predicted(trips=trips), (cluster,), sources, tasks_of)
+        predicted = self.predicted()
         if runs < 1:
             raise OptionError(f"a comparison takes one run at least; got {runs}")
         taken = [self.run(cluster, threads=threads) for _ in range(runs)]

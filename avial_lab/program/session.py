@@ -1,5 +1,5 @@
 """The cluster of this session: the one that `%avial cluster start` started, which runs that name no
-other use.
+other use; and the machine that `%avial topology` has changed, which predictions use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from avial_lab.core.errors import ClusterError
 
 if TYPE_CHECKING:
+    from avial_lab.machine.topology import Topology
     from avial_lab.program.program import Program
     from avial_lab.program.reference_run import OneProcess
     from avial_lab.runtime.launch.cluster import Cluster
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @dataclass
 class _Session:
     cluster: Cluster | OneProcess | None = None
+    machine: Topology | None = None
     made: list[tuple[int, weakref.ref[Program]]] = field(
         default_factory=list["tuple[int, weakref.ref[Program]]"]
     )
@@ -41,6 +43,16 @@ def cluster() -> Cluster | OneProcess:
 def use_cluster(cluster: Cluster | OneProcess | None) -> None:
     """From now on it is this session's; None: the session has none."""
     _SESSION.cluster = cluster
+
+
+def machine() -> Topology | None:
+    """For predictions that name no other; None: each program's own."""
+    return _SESSION.machine
+
+
+def use_machine(machine: Topology | None) -> None:
+    """From now on predictions are of it; None: each of its program's own machine."""
+    _SESSION.machine = machine
 
 
 def remember(program: Program) -> None:

@@ -63,6 +63,7 @@ class Lab:
             MARK: self.mark,
             "JUPYTER_CONFIG_DIR": folder / "config",
             "JUPYTER_DATA_DIR": folder / "data",
+            "JUPYTER_PREFER_ENV_PATH": "0",  # its extension, and not the installed one
             "JUPYTER_RUNTIME_DIR": self._runtime,
             "JUPYTERLAB_SETTINGS_DIR": settings,
             "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",

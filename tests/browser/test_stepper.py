@@ -13,8 +13,8 @@ from playwright.sync_api import Locator, Page, expect
 import avial_lab
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside
 from avial_lab.plot.views.stepper import stepper_data, text_data
-from tests.browser.lab import Notebook
-from tests.browser.pages import serious_faults
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import Watch, serious_faults
 
 pytestmark = pytest.mark.slow  # `make test-browser` and `make test-full` have it
 
@@ -575,7 +575,7 @@ def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
     pane = stepper.get_by_role("listbox", name="the text of this step")
     pane.focus()
     press(page, "j", "ArrowRight", "ArrowLeft")
-    expect(stepper.locator(".avial-heading")).to_contain_text("gpu – kernels, outlined")
+    expect(stepper.locator(".avial-heading")).to_contain_text("gpu – kernels")
     assert (
         page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex") == 2
     )  # JupyterLab had no use of those keys
@@ -602,3 +602,31 @@ def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
     pane.focus()
     press(page, "j")  # what was loaded stays
     expect(stepper.locator(".avial-heading")).to_contain_text("gpu")
+
+
+def test_saved_and_opened_without_its_kernel(
+    lab: Lab, open_notebook: Callable[..., Notebook], watch: Watch
+) -> None:
+    """What stands in place of the widgets; what runs again is alive again."""
+    notebook = open_notebook("saved", (*CELLS[:-1], "%avial plan deck"))
+    for number in range(3):
+        notebook.run(number)
+    sliders = notebook.run(3).get_by_role("slider")
+    expect(sliders.first).to_be_visible(timeout=60_000)
+    notebook.save()
+    lab.stop_kernels()
+    watch.forgive("widget model not found")  # a trusted notebook, but nobody knows its widgets
+    again = open_notebook(notebook.path)
+    stepper, plan = again.output(2), again.output(3)
+    saved = stepper.locator("summary", has_text="as saved")
+    expect(saved).to_have_count(1)
+    expect(stepper).to_contain_text("To step through the stages, run this cell again.")
+    saved.click()
+    expect(stepper).to_contain_text("arith.addi %x, %y")
+    expect(plan.locator("svg, img").first).to_be_visible()
+    expect(plan).to_contain_text("What if?")
+    for output in (stepper, plan):
+        expect(output).not_to_contain_text("displaying widget")
+    again.run(0)
+    again.run(1)
+    expect(again.run(2).get_by_role("navigation")).to_contain_text("passes,", timeout=60_000)

@@ -11,9 +11,9 @@ from avial_lab.cli.main import main
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import OptionError
 from avial_lab.machine import measured
-from avial_lab.machine.measured import Measured, keep, kept, line_through, yaml_of
+from avial_lab.machine.measured import Measured, keep, kept, line_through
 from avial_lab.machine.topologies import topology_called
-from avial_lab.machine.topology_file import topology_in
+from avial_lab.machine.topology_file import topology_in, topology_text
 from avial_lab.runtime.launch.discovery import measure_machine
 
 FOUND = Measured(40e9, 10e9, 15e9, ((1 << 20, 80e9),), 2e-6, 5e9, 0.1)
@@ -47,7 +47,7 @@ def test_an_entry_of_another_form_is_none(text: str) -> None:
 
 
 def test_a_file_of_it_is_the_same_machine() -> None:
-    read = topology_in(yaml_of(FOUND, 2), "here.yaml")
+    read = topology_in(topology_text(FOUND.topology(2)), "here.yaml")
     node, link = read.speeds.nodes[0], read.speeds.links[0]
     ours = FOUND.platform().nodes[0]
     assert read.ranks == 2
@@ -71,7 +71,7 @@ def test_a_line_that_one_size_leaves_is_hardly_moved() -> None:
     ("arguments", "words"),
     [
         (["topology", "preset:laptop", "--measure"], "only this machine can be measured"),
-        (["topology", "-o", "x.yaml"], "-o is for what is measured"),
+        (["topology", "-o", "x.yaml"], "-o takes a machine to write"),
     ],
 )
 def test_what_cannot_be_measured(

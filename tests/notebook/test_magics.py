@@ -14,6 +14,9 @@ from IPython.core.error import UsageError
 import avial_lab
 from avial_lab.core.errors import AvialError, CellSpan, CheckError, InternalError, ParseError
 from avial_lab.lessons.demo import deck_text
+from avial_lab.machine.alike import changed
+from avial_lab.machine.topologies import topology_called
+from avial_lab.program import session
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.registry import Known, Record, this_owner
@@ -496,6 +499,26 @@ def test_plans_the_run_of_a_program_of_loops(page: Page) -> None:
     assert "simulated on a laptop with other links" in page.text
     error = page.run("%avial plan twice --topology=preset:latop")
     assert isinstance(error, AvialError)
+
+
+def test_a_machine_that_was_changed_is_what_predictions_take(
+    page: Page, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(lambda: session.use_machine(None))
+    page.run("import numpy; A = numpy.ones(4096)")
+    assert page.run(f"%%avial -o twice -q\n{DOUBLED}") is None
+    assert page.run("%avial topology preset:laptop") is None
+    assert "4 ranks: 4 CPUs on laptop" in page.text
+    before = page.run("own = twice.simulate().label")
+    assert before is None
+    session.use_machine(changed(topology_called("preset:laptop"), {"nodes": "2"}))
+    assert page.run("%avial plan twice") is None
+    assert "By ranks on a laptop, edited, simulated" in page.text
+    assert page.run("assert 'edited' in twice.simulate().label and 'edited' not in own") is None
+    assert page.run("assert 'edited' not in twice.predicted().label") is None
+    assert page.run("%avial plan twice --topology=preset:laptop") is None
+    assert "By ranks on a laptop, simulated" in page.text
+    assert isinstance(page.run("%avial topology preset:latop"), AvialError)
 
 
 def test_plans_the_run_of_a_program_of_tasks(page: Page) -> None:

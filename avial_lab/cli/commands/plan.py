@@ -21,13 +21,15 @@ from avial_lab.cli.question import (
 )
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.errors import BindError
+from avial_lab.core.files import written_whole
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.host import busy
-from avial_lab.machine.measured import kept, yaml_of
+from avial_lab.machine.measured import kept
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology_file import topology_text
 from avial_lab.planning.imports import load_graph
 from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.planning.planned import PlannedSchedule, best_of, plan_by_each, policy_table
@@ -170,9 +172,9 @@ def topology_command(options: argparse.Namespace) -> int:
     check_folders(options.output)
     if options.measure:
         return _measure(options)
-    if options.output is not None:
-        raise BindError("-o is for what is measured", hint="add --measure, or leave it out")
     if options.name is None:
+        if options.output is not None:
+            raise BindError("-o takes a machine to write", hint="name it, or add --measure")
         print("presets: " + ", ".join(PRESET + name for name in PRESETS))
         known = kept()
         print(Topology.local(1).speeds if known is None else known)
@@ -180,7 +182,17 @@ def topology_command(options: argparse.Namespace) -> int:
     topology = topology_called(options.name)
     print(topology)
     print(topology.speeds)
+    _write(topology, options.output)
     return 0
+
+
+def _write(topology: Topology, path: Path | None) -> None:
+    """As a picture or a file to be edited, as its suffix says."""
+    if path is None:
+        return
+    text = plot.topology_svg(topology) if path.suffix == ".svg" else topology_text(topology)
+    with writing_to(path), written_whole(path) as file:
+        file.write(text)
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -190,7 +202,5 @@ def _measure(options: argparse.Namespace) -> int:
         print_to_stderr(why)
     found = measure_machine(print_to_stderr)
     print(found)
-    if options.output is not None:
-        with writing_to(options.output):
-            options.output.write_text(yaml_of(found, this_cpu().cores), encoding="utf-8")
+    _write(found.topology(this_cpu().cores), options.output)
     return 0

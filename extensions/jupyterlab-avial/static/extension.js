@@ -1,7 +1,7 @@
 // @ts-check
 /** The plugins: one for each feature, so that what one of them misses costs that one only. */
 
-const FEATURES = ['colours', 'files', 'renderer', 'diagnostics', 'panel', 'gallery'];
+const FEATURES = ['colours', 'files', 'renderer', 'diagnostics', 'panel', 'gallery', 'saved'];
 
 /**
  * @param {Record<string, Record<string, any>>} scope the modules JupyterLab shares: name -> version -> entry
