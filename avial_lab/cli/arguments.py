@@ -298,6 +298,9 @@ def argument_parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--arrays", action="store_true", help="programs on arrays; KERNEL: fused, jacobi, kmeans …"
     )
+    bench.add_argument(
+        "--python", action="store_true", help="Python functions; KERNEL: heat, product, softmax …"
+    )
     page_arguments(bench)
     worth_arguments(bench)
     race_arguments(bench)
