@@ -96,7 +96,7 @@ def arrays_command(options: argparse.Namespace) -> int:
         contestants = [*_ours(stack, options.ranks), *_peers(against)]
         for name in names:
             raced[name] = race_case(CASES[name], sizes[name], contestants)
-            print(_line(name, raced[name]), file=sys.stderr, flush=True)
+            print(told_of_case(name, raced[name]), file=sys.stderr, flush=True)
     facts = race_facts(raced, options.size, made_by(options.given))
     text = json.dumps(facts, indent=2)
     if options.json == "-":
@@ -184,12 +184,14 @@ def _peers(wanted: Sequence[str]) -> Iterator[Contestant]:
 
 
 def race_facts(
-    raced: dict[str, dict[str, Times]], size: str, made: dict[str, Any]
+    raced: dict[str, dict[str, Times]], size: str, made: dict[str, Any], *, form: str = FORMAT
 ) -> dict[str, Any]:
-    """For a file, and for `results_page`: the table's cells, and the milliseconds by themselves."""
+    """For a file of that format, and for `results_page`: the table's cells, and the milliseconds
+    by themselves.
+    """
     head, *rows = cells_of(raced)
     return {
-        "format": FORMAT,
+        "format": form,
         "version": 1,
         "machine": this_machine().facts(),
         "made": made,
@@ -231,7 +233,8 @@ def _ms(times: Times | None) -> str:
     return f"{times.least_s * 1e3:.3g}" if times.seconds else times.fault
 
 
-def _line(case: str, of: dict[str, Times]) -> str:
+def told_of_case(case: str, of: dict[str, Times]) -> str:
+    """A line for whoever watches."""
     told = ", ".join(f"{name} {_ms(t)} (first {t.first_s * 1e3:.0f})" for name, t in of.items())
     return f"{case}: {told}; load {os.getloadavg()[0]:.1f}"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from avial_lab.benchmarks import PEERS, Configuration, race
-from avial_lab.benchmarks.contestants import ARRAY_PEERS
+from avial_lab.benchmarks.contestants import ARRAY_PEERS, PYTHON_PEERS
 from avial_lab.benchmarks.html_report import report_html
 from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.kernel_suite import POLYBENCH, SIZES, kernel_names
@@ -36,8 +36,8 @@ def race_arguments(parser: argparse.ArgumentParser) -> None:
         type=_peers,
         default=PEERS,
         metavar="PEER,…",
-        help=f"peers to race against: {', '.join(PEERS)} (with --arrays {', '.join(ARRAY_PEERS)}); "
-        "default: all of them",
+        help=f"peers to race against: {', '.join(PEERS)} (with --arrays {', '.join(ARRAY_PEERS)}, "
+        f"with --python {', '.join(PYTHON_PEERS)}); default: all of them",
     )
     parser.add_argument(
         "--ranks",

@@ -31,6 +31,9 @@ PEERS = ("c", "numba", "numpy")
 ARRAY_PEERS = ("numpy", "jax", "dask")
 """Of programs on arrays; those that are not installed stay away."""
 
+PYTHON_PEERS = ("numpy", "numba")
+"""Of Python functions; likewise."""
+
 
 class RemoteRunner(Protocol):
     """A contestant, built and run once."""

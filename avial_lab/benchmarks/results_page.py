@@ -1,8 +1,9 @@
 """The page of results: everything measured that is kept in kernels/results, in tables.
 
 JSON files of a folder -> Markdown. The same files make the same page. They are what `avial-lab
-bench`, `bench --arrays`, `bench --self` and `bench --passes` write with `--json`, what a bundle
-found on a GPU (`runtime/bare/report.py`), and figures of earlier days that were copied by hand:
+bench`, `bench --arrays`, `bench --python`, `bench --self` and `bench --passes` write with `--json`,
+what a bundle found on a GPU (`runtime/bare/report.py`), and figures of earlier days that were
+copied by hand:
 
     format      "avial-lab transcribed"
     version     1
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from avial_lab.benchmarks import array_cases, worth_table
+from avial_lab.benchmarks import array_cases, python_cases, worth_table
 from avial_lab.benchmarks import json_report as race_facts
 from avial_lab.benchmarks.worth_table import HEAD, cells, machine_of, worth_of
 from avial_lab.core.errors import BindError
@@ -113,8 +114,8 @@ def _read(file: Path) -> Facts:
 
 def _section(facts: Facts) -> str:
     fixed = {
-        race_facts.FORMAT: 0, array_cases.FORMAT: 0, worth_table.FORMAT: 1, SELF: 2,
-        report.FORMAT: 3,
+        race_facts.FORMAT: 0, array_cases.FORMAT: 0, python_cases.FORMAT: 0, worth_table.FORMAT: 1,
+        SELF: 2, report.FORMAT: 3,
     }  # fmt: skip
     return SECTIONS[fixed[facts["format"]]] if facts["format"] in fixed else facts["section"]
 
@@ -293,6 +294,10 @@ _TABLES: Mapping[str, tuple[Callable[[Facts], str], Callable[[Facts], Lines]]] =
     race_facts.FORMAT: (_race_title, _race),
     array_cases.FORMAT: (
         lambda facts: f"Programs on arrays, {facts['size']}",
+        lambda facts: _table(facts["head"], facts["rows"]),
+    ),
+    python_cases.FORMAT: (
+        lambda facts: f"Python functions, {facts['size']}",
         lambda facts: _table(facts["head"], facts["rows"]),
     ),
     worth_table.FORMAT: (_passes_title, _passes),

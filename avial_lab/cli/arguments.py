@@ -102,23 +102,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
     imported = commands.add_parser("import", help="show a model in ONNX as a function on tensors")
     imported.add_argument("model", type=Path, metavar="MODEL.onnx")
-    imported.add_argument(
-        "-D",
-        "--define",
-        action="append",
-        default=[],
-        dest="numbers",
-        metavar="NAME=VALUE",
-        help="a dimension that the model leaves open",
-    )
-    imported.add_argument(
-        "--in",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="NAME=VALUE",
-        help="an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
-    )
+    _bindings(imported)
     imported.add_argument("-o", "--output", type=Path, metavar="FILE.mlir")
     imported.set_defaults(command=import_command)
 
@@ -185,13 +169,32 @@ def argument_parser() -> argparse.ArgumentParser:
     plan.set_defaults(command=plan_command, size="LARGE")  # it need not be run
 
     search = commands.add_parser("search", help="find degrees of parallelism for a model")
-    search.add_argument("model", metavar="MODEL", help="mlp:LAYERSxWIDTH, mlp:8x512 for example")
-    for flag, what in (("--batch", "rows of a batch"), ("--devices", "how many devices")):
-        search.add_argument(
-            flag, required=True, metavar="N", help=f"{what}; several numbers apart by commas"
-        )
     search.add_argument(
-        "--costs", default=COSTS[0], choices=COSTS, help="distir: as microsoft/dist-ir simulates it"
+        "model", metavar="MODEL", help="FILE.onnx, FILE.mlir (a function on tensors), or mlp:8x512"
+    )
+    search.add_argument(
+        "--devices", required=True, metavar="N", help="how many devices; of mlp: also 1,2,4"
+    )
+    _bindings(search)
+    search.add_argument(
+        "--topology",
+        metavar="T",
+        help="its ranks: a file, preset:NAME; by default here",
+    )
+    search.add_argument(
+        "--loss", metavar="L", help="a step of training of a model in ONNX: mse or cross-entropy"
+    )
+    search.add_argument("--of", default="", metavar="NAME", help="the value that the loss is of")
+    for flags, how in arguments(["gradient", "update"]):
+        search.add_argument(*flags, **how)
+    search.add_argument(
+        "--simulate", type=int, default=10, metavar="N", help="how many of the best by events"
+    )
+    search.add_argument(
+        "--batch", metavar="N", help="of mlp:LAYERSxWIDTH: rows; several numbers apart by commas"
+    )
+    search.add_argument(
+        "--costs", choices=COSTS, help="of mlp:LAYERSxWIDTH: as microsoft/dist-ir simulates it"
     )
     search.add_argument(
         "--memory", type=float, metavar="GB", help="what a device has; more is infeasible"
@@ -295,6 +298,9 @@ def argument_parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--arrays", action="store_true", help="programs on arrays; KERNEL: fused, jacobi, kmeans …"
     )
+    bench.add_argument(
+        "--python", action="store_true", help="Python functions; KERNEL: heat, product, softmax …"
+    )
     page_arguments(bench)
     worth_arguments(bench)
     race_arguments(bench)
@@ -381,6 +387,27 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
         "repository (kernels/gemm)",
     )
     _question_arguments(parser)
+
+
+def _bindings(command: argparse.ArgumentParser) -> None:
+    """What a model leaves open."""
+    command.add_argument(
+        "-D",
+        "--define",
+        action="append",
+        default=[],
+        dest="numbers",
+        metavar="NAME=VALUE",
+        help="a dimension that the model leaves open",
+    )
+    command.add_argument(
+        "--in",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="NAME=VALUE",
+        help="an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
+    )
 
 
 def _question_arguments(parser: argparse.ArgumentParser) -> None:

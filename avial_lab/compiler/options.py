@@ -29,7 +29,7 @@ from avial_lab.core.words import brief, shortened
 from avial_lab.machine.cpu import LEVELS, NATIVE, instruction_sets, instruction_sets_of
 from avial_lab.planning.distribution import CYCLIC, Division
 from avial_lab.planning.optimizers import Optimizer
-from avial_lab.planning.parallelism import spelled
+from avial_lab.planning.parallelism import SEARCH, spelled
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Sync
 
@@ -155,7 +155,7 @@ def _division(given: Division | str) -> Division:
 
 def _parallel(given: str | Iterable[str]) -> str:
     if isinstance(given, str | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return spelled(given)
+        return SEARCH if given == SEARCH else spelled(given)
     raise _refused("parallel", given, "a text: data 2, pipeline 2 x 8 1f1b")
 
 
@@ -395,8 +395,9 @@ class CompileOptions:
             ("--parallel",),
             metavar="HOW",
             help="divide a function on tensors over the ranks, one way after the other: 'data 2', "
-            "'zero 2', 'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by ','",
-            words=("data 2", "zero 1", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
+            "'zero 2', 'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by ',', "
+            "or search",
+            words=("search", "data 2", "zero 1", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
             read=_parallel,
             in_tuning=False,
         ).metadata,

@@ -22,6 +22,7 @@ from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.model_search import ModelCosts
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import Access, TaskGraph
 from avial_lab.planning.turns import Turns
@@ -219,6 +220,33 @@ class Weighed:
 
 
 @dataclass(frozen=True)
+class WeighLayers:
+    """Ask: what do the layers of a function on tensors cost? Answer: `ModelCosts`."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Ask: what would happen if a function were divided as its source says? Answer: `Simulated`."""
+
+    source: Source
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """By events: seconds of a run, bytes that each rank holds, bytes that go between ranks."""
+
+    seconds: float
+    held_bytes: tuple[int, ...]
+    moved_bytes: int
+
+    def __repr__(self) -> str:
+        return brief(self, f"{format_seconds(self.seconds)}, {self.moved_bytes:,} B moved")
+
+
+@dataclass(frozen=True)
 class Walk:
     """Ask: what does every rank of a program of loops do, turn by turn? Answer: `Turns`.
 
@@ -354,6 +382,20 @@ class Referenced:
 
 
 Question = (
-    Analyse | Build | Explore | Look | PrintBack | Propose | Resume | RunReference | Walk | Weigh
+    Analyse
+    | Build
+    | Explore
+    | Look
+    | PrintBack
+    | Propose
+    | Resume
+    | RunReference
+    | Simulate
+    | Walk
+    | Weigh
+    | WeighLayers
 )
-Answer = Analysis | Built | Explored | Inside | Printed | Proposal | Referenced | Turns | Weighed
+Answer = (
+    Analysis | Built | Explored | Inside | ModelCosts | Printed | Proposal | Referenced | Simulated
+    | Turns | Weighed
+)  # fmt: skip

@@ -21,6 +21,10 @@ _USAGE = (
     "that are kept)"
 )
 _MOST = 1 << 20
+
+SEARCH = "search"
+"""In place of transforms: whichever are found to be the best."""
+
 _UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 _SIZE = r"(\d{1,9}(?:\.\d{1,6})?)(B|kB|MB|GB)"
 

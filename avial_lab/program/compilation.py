@@ -25,8 +25,10 @@ from avial_lab.core.words import brief, count, shortened
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.imports.workflow import Workflow
+from avial_lab.planning.parallelism import SEARCH
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
+from avial_lab.program.model_search import best_words
 from avial_lab.program.predicted_division import with_best_division
 from avial_lab.program.program import Program
 from avial_lab.program.session import remember
@@ -90,7 +92,8 @@ def compile(
     other after each level of the graph, in a loop after each level of its body.
 
     `parallel` divides a function on tensors over the ranks: "data 2, pipeline 2 x 8 1f1b", or a
-    list of such texts, one transform after the other (`planning/parallelism.py`).
+    list of such texts, one transform after the other (`planning/parallelism.py`); "search": what is
+    predicted to be the fastest on all ranks (`program/model_search.py`).
 
     `gradient` names arguments ("w0 w1") by which a function on tensors returns the derivatives of
     its first result, too, behind its own results; the sequential reference does so as well. With
@@ -129,6 +132,9 @@ def compile(
     source = replace(
         source, parallel=chosen.parallel, gradient=chosen.gradient, update=chosen.update
     )
+    if chosen.parallel == SEARCH:
+        words = best_words(source, topology or Topology.local(chosen.ranks))
+        source, chosen = replace(source, parallel=words), replace(chosen, parallel=words)
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))
     if choice is not None:

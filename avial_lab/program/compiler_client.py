@@ -43,15 +43,19 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Simulate,
+    Simulated,
     Source,
     Walk,
     Weigh,
     Weighed,
+    WeighLayers,
 )
 from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.core.underway import told_in
+from avial_lab.planning.model_search import ModelCosts
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder
@@ -187,6 +191,10 @@ class Compiler:
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
+    @overload
+    def ask(self, question: WeighLayers, *, timeout_s: float | None = None) -> ModelCosts: ...
+    @overload
+    def ask(self, question: Simulate, *, timeout_s: float | None = None) -> Simulated: ...
     @overload
     def ask(self, question: Weigh, *, timeout_s: float | None = None) -> Weighed: ...
     @overload

@@ -25,13 +25,17 @@ from avial_lab.compiler.frontends.onnx import (
     read_model,
 )
 from avial_lab.compiler.options import Keywords, takes_options
+from avial_lab.compiler.requests import Source
 from avial_lab.core.element_types import FLOATS, dtype_of_element
 from avial_lab.core.errors import BindError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_bytes, listed
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.model_search import ModelSearch
 from avial_lab.planning.optimizers import STEP, Optimizer
 from avial_lab.program import compilation
 from avial_lab.program.inputs import random_arguments
+from avial_lab.program.model_search import SIMULATED, search
 from avial_lab.program.program import Program
 
 if TYPE_CHECKING:
@@ -130,6 +134,39 @@ class Model:
         ordered = sorted(kept, key=lambda p: _order(p, ports, rule.kept))
         changed = [*ports, *ordered, *(p for p in function.states if p.name == STEP)]
         return TrainingStep(program, function, tuple(changed))
+
+    def source(self, loss: str = "", *, of: str = "", optimizer: str = "sgd") -> Source:
+        """The model as the compiler takes it; with a `loss` a step of its training."""
+        if not loss:
+            return Source(self.text, self.name)
+        rule = Optimizer.parse(optimizer)
+        function = self.read(Training(loss, of, rule.kept, rule.counts))
+        names = "+".join(p.name for p in function.parameters if p.element in FLOATS)
+        return Source(function.text, self.name, gradient=names, update=str(rule))
+
+    def search(
+        self,
+        devices: int | None = None,
+        *,
+        loss: str = "",
+        of: str = "",
+        optimizer: str = "sgd",
+        topology: Topology | None = None,
+        memory_bytes: float | None = None,
+        simulated: int = SIMULATED,
+        progress: Callable[[str], None] | None = None,
+    ) -> ModelSearch:
+        """Which transforms divide it best over so many ranks of this machine, or of `topology`: all
+        configurations in closed form, the best by events. With a `loss` of a step of training.
+
+        `search.best.words` is what `parallel=` takes.
+        """
+        there = topology or Topology.local(1 if devices is None else devices)
+        there = there if devices is None else there.first(devices)
+        source = self.source(loss, of=of, optimizer=optimizer)
+        return search(
+            source, there, memory_bytes=memory_bytes, simulated=simulated, progress=progress
+        )
 
     def outputs(self, program: Program) -> dict[str, np.ndarray]:
         """What a program of this model computed, by the model's names."""

@@ -32,11 +32,14 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Simulate,
+    Simulated,
     Source,
     Violation,
     Walk,
     Weigh,
     Weighed,
+    WeighLayers,
 )
 from avial_lab.compiler.requests import Printed as PrintedBack
 from avial_lab.core.buffers import Binding, Number
@@ -185,6 +188,7 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         Analysis(graph, {"parse": 1.0}), Propose(source, {}), argument, Proposal((argument,)),
         Explore(source), Explored(()), PrintBack(source), PrintedBack(SPAN.text * 99),
         RunReference(source, data), Referenced(data, (Violation(NAME, SPAN),) * MANY, 1.0),
+        WeighLayers(source), Simulate(source, Topology.local(99)), Simulated(1.0, (9,) * 999, 9),
         Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
         Walk(build, built), Violation("an index leaves a", SPAN), program,
         View(program), Namespace(data),

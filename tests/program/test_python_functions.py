@@ -150,3 +150,18 @@ def test_a_sum_between_the_loops_is_known_to_be_in_another_order() -> None:
     a, b = np.random.default_rng(5).random(300), np.zeros(300)
     np.testing.assert_allclose(doubled(a, b), (a * 2).sum(), rtol=1e-13)
     assert doubled.last.built.reordered["result0"] == 300
+
+
+def test_what_every_run_raises_is_raised_without_one() -> None:
+    a = np.zeros(3)
+    with pytest.raises(AssertionError, match="so many") as caught:
+        few(a, 9)
+    assert isinstance(caught.value, AvialError)
+    assert not few.versions
+    assert not a.any()
+
+
+@avial_lab.program
+def few(a, n):
+    a[0] = 1
+    assert n < 9, "so many"

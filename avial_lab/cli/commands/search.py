@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
+from avial_lab.cli.question import model_of, print_to_stderr, read_text
+from avial_lab.compiler.frontends.onnx import SUFFIX
+from avial_lab.compiler.requests import Source
 from avial_lab.core.errors import OptionError
-from avial_lab.planning.strategy_search import StrategyRow, model_called, search_strategies
+from avial_lab.machine.topologies import topology_called
+from avial_lab.machine.topology import Topology
+from avial_lab.planning.model_search import MOST_DEVICES, SearchRow
+from avial_lab.planning.strategy_search import COSTS, StrategyRow, model_called, search_strategies
+from avial_lab.program.inputs import parse_inputs, parse_numbers
+from avial_lab.program.model_search import search
 
 
 def search_command(options: argparse.Namespace) -> int:
+    path = Path(options.model)
+    if path.suffix in (SUFFIX, ".mlir"):
+        return _search_file(path, options)
+    if options.batch is None:
+        raise OptionError("how many rows has a batch?", hint="--batch 4096")
     found = search_strategies(
         model_called(options.model),
         _numbers("--batch", options.batch),
@@ -21,7 +35,7 @@ def search_command(options: argparse.Namespace) -> int:
         best = found.best
         facts = {
             "model": str(found.model),
-            "costs": options.costs,
+            "costs": options.costs or COSTS[0],
             "rows": [_facts(row) for row in found.rows],
             "best": best and _facts(best),
         }
@@ -29,6 +43,75 @@ def search_command(options: argparse.Namespace) -> int:
         return 0
     print(found)
     return 0
+
+
+def _search_file(path: Path, options: argparse.Namespace) -> int:
+    """Of a model in ONNX, or of a function on tensors in MLIR."""
+    if options.costs is not None or options.batch is not None:
+        raise OptionError(
+            "--batch and --costs are for mlp:LAYERSxWIDTH",
+            hint="a file says itself how many rows it has, and -D binds dimensions",
+        )
+    devices, *more = _numbers("--devices", options.devices)
+    if more or not 1 <= devices <= MOST_DEVICES:
+        raise OptionError(f"--devices {options.devices}", hint=f"one number, 1 to {MOST_DEVICES:,}")
+    given = topology_called(options.topology) if options.topology else None
+    topology = given or Topology.local(devices)
+    if devices > topology.ranks:
+        raise OptionError(
+            f"{options.topology} has {topology.ranks:,} ranks, not {devices:,}",
+            hint="ask for fewer devices",
+        )
+    if path.suffix == SUFFIX:
+        arrays, scalars = parse_inputs(options.inputs)
+        model = model_of(path, arrays, scalars | parse_numbers(options.numbers))
+        how = {"optimizer": options.update} if options.update else {}
+        source = model.source(options.loss or "", of=options.of, **how)
+    else:
+        gradient = "+".join((options.gradient or "").split())
+        update = options.update or ""
+        source = Source(read_text(path), str(path), gradient=gradient, update=update)
+    found = search(
+        source,
+        topology.first(devices),
+        memory_bytes=options.memory and options.memory * 1e9,
+        simulated=options.simulate,
+        progress=print_to_stderr,
+    )
+    if not options.json:
+        print(found)
+        return 0
+    best = found.best
+    facts = {
+        "model": str(path),
+        "devices": devices,
+        "rows": [_facts_of_file(row) for row in found.rows],
+        "best": best and _facts_of_file(best),
+        "front": [row.words for row in found.front],
+    }
+    print(json.dumps(facts, indent=2))
+    return 0
+
+
+def _facts_of_file(row: SearchRow) -> dict[str, Any]:
+    given = row.configuration
+    return {
+        "d": given.d,
+        "h": given.h,
+        "p": given.p,
+        "k": given.k,
+        "schedule": given.schedule,
+        "zero": given.zero if given.zero >= 0 else None,
+        "recompute": given.recompute,
+        "parallel": row.words,
+        "feasible": row.feasible,
+        "reason": row.reason,
+        "latency_s": row.predicted_s,
+        "peak_bytes": row.predicted_bytes,
+        "simulated_s": row.simulated_s,
+        "held_bytes": row.held_bytes,
+        "moved_bytes": row.moved_bytes,
+    }
 
 
 def _numbers(flag: str, text: str) -> list[int]:

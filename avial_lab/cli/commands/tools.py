@@ -38,6 +38,10 @@ def bench_command(options: argparse.Namespace) -> int:
         from avial_lab.benchmarks.array_race import arrays_command
 
         return arrays_command(options)
+    if options.python:
+        from avial_lab.benchmarks.python_race import python_command
+
+        return python_command(options)
     if options.predict:
         from avial_lab.benchmarks.predict_bench import bench_predict
 

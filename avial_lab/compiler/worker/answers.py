@@ -33,10 +33,12 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    Simulate,
     Violation,
     Walk,
     Weigh,
     Weighed,
+    WeighLayers,
 )
 from avial_lab.compiler.worker.build import (
     Stopwatch,
@@ -50,6 +52,7 @@ from avial_lab.compiler.worker.build import (
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.iteration_spaces import nests_on
+from avial_lab.compiler.worker.layers import simulate_divided, weigh_layers
 from avial_lab.compiler.worker.reference.fresh_tensors import tensors_to_fresh_memory
 from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
@@ -191,4 +194,6 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     RunReference: _reference,
     Walk: walked,
     Weigh: _weigh,
+    WeighLayers: weigh_layers,
+    Simulate: simulate_divided,
 }

@@ -125,13 +125,24 @@ def _arrays_to_loops(
     """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
     if has_ptensor(module):
         run_passes(module.operation, ARRAYS.passes())
+    if source.update or source.gradient:
+        to_tensors(module, source)
+    if sequential or not (source.parallel or has_placements(module.operation)):
+        return to_memory(module)
+    prepare_tensors_to_place(module, source.scalars)
+    run_passes(module.operation, (*parallel_passes(source.parallel), *PLACED.passes()))
+    return True
+
+
+def to_tensors(module: ir.Module, source: Source) -> None:
+    """One function on tensors, with the gradients and updates that the source asks for."""
     if source.update and not source.gradient:
         raise ScheduleError(
             "weights follow gradients, and there are none",
             hint="name the weights, too: --gradient 'w0 w1'",
         )
+    prepare_tensors_to_place(module, source.scalars)
     if source.gradient:
-        prepare_tensors_to_place(module, source.scalars)
         given = {
             "differentiate": {"of": source.gradient},
             "update-weights": {"of": source.gradient, "rule": source.update}
@@ -139,11 +150,6 @@ def _arrays_to_loops(
             else None,
         }
         run_passes(module.operation, GRADIENT.passes(given))
-    if sequential or not (source.parallel or has_placements(module.operation)):
-        return to_memory(module)
-    prepare_tensors_to_place(module, source.scalars)
-    run_passes(module.operation, (*parallel_passes(source.parallel), *PLACED.passes()))
-    return True
 
 
 def graph_of(module: ir.Module | ir.Operation, source: Source) -> TaskGraph:

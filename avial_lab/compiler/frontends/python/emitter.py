@@ -32,6 +32,7 @@ class Emitter:
     taken: frozenset[str] = frozenset()
     """Names that no loop's variable may have; in a text that is not `plain` none has its own."""
     plain: bool = True
+    asides: int = 0
     apart: str = ""
     """Why it has to run in a process of its own; empty where neither its time nor its accesses hang
     on data.
@@ -86,10 +87,21 @@ class Emitter:
     def aside(self) -> Generator[list[str]]:
         """Lines that are not written yet."""
         kept, self.lines = self.lines, []
+        self.asides += 1
         try:
             yield self.lines
         finally:
+            self.asides -= 1
             self.lines = kept
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether each run comes here, and nothing before can have raised anything."""
+        return (
+            not (self.asides or self.apart)
+            and self.depth == 1
+            and not any("cf.assert" in line for line in self.lines)
+        )
 
     @contextmanager
     def at(self, node: ast.AST) -> Generator[None]:

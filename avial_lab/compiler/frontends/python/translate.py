@@ -553,7 +553,10 @@ class Translation:
             words = message.value
         if condition.known:
             return
-        self.a.raise_unless(self.a.value(condition, BOOL), "AssertionError", words)
+        if condition.known is None:
+            self.a.raise_unless(self.a.value(condition, BOOL), "AssertionError", words)
+        else:
+            self._raise_here(AssertionError, words)
 
     def _raise(self, node: ast.Raise) -> None:
         match node.exc:
@@ -566,7 +569,13 @@ class Translation:
         found = getattr(builtins, kind, None)
         if not (isinstance(found, type) and issubclass(found, Exception)):
             raise self.refused(f"{kind} is no exception of Python's own", "raise ValueError(…)")
-        self.a.raise_unless(self.a.value(constant(False), BOOL), kind, words)
+        self._raise_here(found, words)
+
+    def _raise_here(self, kind: type[Exception], words: str) -> None:
+        """What every run does needs no run: all arrays are as they were after one."""
+        if self.e.is_certain and self.e.plain:
+            raise self.refused(words or kind.__name__, "", kind)
+        self.a.raise_unless(self.a.value(constant(False), BOOL), kind.__name__, words)
 
     def _with(self, node: ast.With, live: frozenset[str]) -> None:
         raise self.not_there("with", node, "leave it out")

@@ -18,6 +18,7 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import is_tensor
 from avial_lab.core.errors import ScheduleError
+from avial_lab.planning.stage_balance import balanced
 
 
 def arithmetic_of(op: ir.Operation) -> int:
@@ -47,8 +48,8 @@ def stages_of(
     *operations, _ = [view.operation for view in block.operations]
     in_batch = values_in_batch(function, batch)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
-    behind = _weights_behind(operations, weights, in_batch)
-    order, costs = _in_order_of_use(operations, behind, in_batch)
+    behind = weights_behind(operations, weights, in_batch)
+    order, costs = in_order_of_use(operations, behind, in_batch)
     if len(order) < stages:
         raise ScheduleError(
             f"{stages} stages of a function that reads {len(order)} weights",
@@ -94,7 +95,7 @@ def weights_met(
     *operations, _ = [view.operation for view in block.operations]
     in_batch = values_in_batch(function, batch)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
-    behind = _weights_behind(operations, weights, in_batch)
+    behind = weights_behind(operations, weights, in_batch)
     order = {weight: k for k, weight in enumerate(weights)}
     met: dict[ir.Value, ir.Value] = {}
     found: dict[ir.Operation, ir.Value] = {}
@@ -107,7 +108,7 @@ def weights_met(
     return found
 
 
-def _weights_behind(
+def weights_behind(
     operations: Sequence[ir.Operation], weights: Sequence[ir.Value], in_batch: set[ir.Value]
 ) -> dict[ir.Value, tuple[ir.Value, ...]]:
     """For values that are made of weights alone: of which."""
@@ -130,7 +131,7 @@ def _is_computed(value: ir.Value) -> bool:
     return op.name not in ("tensor.empty", "arith.constant", "linalg.fill", "tensor.splat")
 
 
-def _in_order_of_use(
+def in_order_of_use(
     operations: Sequence[ir.Operation],
     behind: Mapping[ir.Value, tuple[ir.Value, ...]],
     in_batch: set[ir.Value],
@@ -143,31 +144,6 @@ def _in_order_of_use(
         for weight in {w for v in op.operands for w in behind.get(v, ())}:
             costs[weight] = costs.get(weight, 0) + arithmetic_of(op)
     return list(costs), costs
-
-
-def balanced(costs: Sequence[int], parts: int) -> list[int]:
-    """For each of some costs in a row the part that it is in: every part has one at least, and the
-    most expensive part is as cheap as can be.
-
-    >>> balanced([1, 1, 1, 3], 2)
-    [0, 0, 0, 1]
-    """
-    best: dict[tuple[int, int], tuple[int, int]] = {(0, 0): (0, 0)}
-    for part in range(1, parts + 1):
-        for end in range(part, len(costs) + 1):
-            options = [
-                (max(best[part - 1, begin][0], sum(costs[begin:end])), begin)
-                for begin in range(part - 1, end)
-                if (part - 1, begin) in best
-            ]
-            if options:
-                best[part, end] = min(options, key=lambda each: (each[0], -each[1]))
-    cuts, end = [], len(costs)
-    for part in range(parts, 0, -1):
-        begin = best[part, end][1]
-        cuts.append((begin, end))
-        end = begin
-    return [k for k, (begin, end) in enumerate(reversed(cuts)) for _ in range(begin, end)]
 
 
 def _users(op: ir.Operation) -> list[ir.Operation]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.compiler.passes.distir.stages import balanced
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
     Part,
@@ -15,6 +14,7 @@ from avial_lab.compiler.passes.distir.task_order import (
     link,
 )
 from avial_lab.core.regions import Box
+from avial_lab.planning.stage_balance import balanced
 
 
 def jobs_of(stages: int, turns: int, *, devices: int = 0, apart: bool = False) -> list[Job]:

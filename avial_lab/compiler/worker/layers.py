@@ -1,0 +1,164 @@
+"""What a search for a division has to know: the layers of a function on tensors, and what would
+happen on ranks if it were divided.
+
+Source -> ModelCosts; Source that is divided, Topology -> Simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlir import ir
+
+from avial_lab.compiler.analysis.placements.check import is_free
+from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.frontends.mlir import parse_cell
+from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
+from avial_lab.compiler.ir.attributes import FOLLOWS
+from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.ir.placements import is_tensor
+from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.passes.distir.data_parallel import batch_of
+from avial_lab.compiler.passes.distir.segments import used_by
+from avial_lab.compiler.passes.distir.stages import (
+    arithmetic_of,
+    bytes_of,
+    in_order_of_use,
+    stages_of,
+    values_in_batch,
+    weights_behind,
+)
+from avial_lab.compiler.requests import Simulate, Simulated, Source, WeighLayers
+from avial_lab.compiler.worker.build import graph_of, parse, to_tensors
+from avial_lab.compiler.worker.placed import ranks_of_tasks, schedule_on_ranks
+from avial_lab.compiler.worker.task_demands import task_demands
+from avial_lab.core.errors import BindError
+from avial_lab.planning.costs import Costs
+from avial_lab.planning.memory import held_bytes
+from avial_lab.planning.model_search import Layer, ModelCosts
+from avial_lab.planning.optimizers import Optimizer
+from avial_lab.planning.schedule import Sync
+from avial_lab.planning.simulator.ranks import simulated
+
+
+def weigh_layers(question: WeighLayers) -> ModelCosts:
+    """BindError for a function without weights."""
+    source = question.source
+    found: list[ModelCosts] = []
+
+    def weighed(module: ir.Module) -> bool:
+        to_tensors(module, source)
+        found.append(_Layers(program_function(module), source).costs())
+        return tensors_to_memory(module)
+
+    parse_cell(
+        source.text,
+        cell=source.cell,
+        context=ir.Context(),
+        binding=source.binding,
+        scalars=source.scalars,
+        function=source.function,
+        to_memory=weighed,
+    )
+    return found[0]
+
+
+def simulate_divided(question: Simulate) -> Simulated:
+    """The tasks of a divided function by events, in the order and with the messages of a run."""
+    module = parse(question.source)
+    graph = graph_of(module, question.source)
+    schedule = schedule_on_ranks(graph, question.topology, ranks_of_tasks(module), sync=Sync.EDGES)
+    trace = simulated(schedule, Costs(task_demands(module.operation)))
+    return Simulated(trace.makespan_s, held_bytes(schedule), schedule.bytes_moved)
+
+
+class _Layers:
+    def __init__(self, function: ir.Operation, source: Source) -> None:
+        self.function, self.source = function, source
+        block = function.regions[0].blocks[0]
+        *operations, end = [view.operation for view in block.operations]
+        self.operations: Sequence[ir.Operation] = operations
+        self.batch = batch_of(function)
+        self.in_batch = values_in_batch(function, self.batch)
+        weights = [
+            a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in self.batch
+        ]
+        self.behind = weights_behind(operations, weights, self.in_batch)
+        self.order, self.work = in_order_of_use(operations, self.behind, self.in_batch)
+        if not self.order:
+            raise BindError(
+                "the function has no weights that a search could divide",
+                hint="arguments without the batch's dimension are weights",
+            )
+        self.unit_of = stages_of(function, self.batch, len(self.order))
+        loss = end.operands[0].owner if source.gradient and len(end.operands) else None
+        last = len(operations)
+        if loss is not None and not isinstance(loss, ir.Block):
+            last = operations.index(loss.operation)
+        self.forward = set(operations[: last + 1])
+
+    def costs(self) -> ModelCosts:
+        kept, sent = self._kept(), self._sent()
+        done = {way: [0] * len(self.order) for way in (True, False)}
+        for op in self.operations:
+            loops = loops_of(op)
+            adds = any(
+                loop is not None and loops.is_reduction(loop)
+                for dims in loops.operands
+                for loop in dims
+            )
+            work = arithmetic_of(op) * (2 if adds else 1)
+            done[op in self.forward][self.unit_of[op]] += work
+        layers: list[Layer] = []
+        for k, weight in enumerate(self.order):
+            name = name_of(weight.location) or f"arg{weight.arg_number}"
+            work = self.work[weight], done[True][k], done[False][k]
+            result = self._columns(weight)
+            layers.append(Layer(name, bytes_of(weight), *work, kept[k], sent[k], *result))
+        trained = FOLLOWS in self.function.attributes
+        states = len(Optimizer.parse(self.source.update).kept) if self.source.update else 0
+        given = sum(bytes_of(value) for value in self.batch)
+        return ModelCosts(self._rows(), tuple(layers), trained, states, given)
+
+    def _rows(self) -> int:
+        return min(value.type.shape[dim] for value, dim in self.batch.items())
+
+    def _made(self) -> Iterator[tuple[ir.Value, int, list[ir.Operation]]]:
+        """What the way forward makes of the batch: by which layer, and who reads it."""
+        readers: dict[ir.Value, list[ir.Operation]] = {}
+        for op in self.operations:
+            for value in used_by(op):
+                readers.setdefault(value, []).append(op)
+        for op in self.operations:
+            computed = op in self.forward and not is_free(op, loops_of(op))
+            for value in op.results if computed else ():
+                if value in self.in_batch and is_tensor(value.type):
+                    yield value, self.unit_of[op], readers.get(value, [])
+
+    def _kept(self) -> list[int]:
+        kept = [0] * len(self.order)
+        for value, unit, readers in self._made():
+            if any(op not in self.forward for op in readers):
+                kept[unit] += bytes_of(value)
+        return kept
+
+    def _sent(self) -> list[int]:
+        sent = [0] * len(self.order)
+        for value, unit, readers in self._made():
+            last = max((self.unit_of[op] for op in readers if op in self.forward), default=unit)
+            for between in range(unit, last):
+                sent[between] += bytes_of(value)
+        return sent
+
+    def _columns(self, weight: ir.Value) -> tuple[int, int, int]:
+        """Bytes of the result, the weight's dimension that it has, too, and how long that is."""
+        for op in self.operations:
+            loops = loops_of(op)
+            if weight.type.rank < 2 or weight not in list(op.operands) or op not in self.forward:
+                continue
+            dims = loops.operands[list(op.operands).index(weight)]
+            results = loops.results[0] if loops.results else ()
+            columns = [d for d, loop in enumerate(dims) if loop is not None and loop in results]
+            if len(columns) == 1 and any(value in self.in_batch for value in op.results):
+                return bytes_of(op.results[0]), columns[0], weight.type.shape[columns[0]]
+        return 0, -1, 0

@@ -1,0 +1,75 @@
+"""Searches over transforms: what is in the space, what is not and why; formulas by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from avial_lab.core.errors import OptionError
+from avial_lab.planning.model_search import (
+    Configuration,
+    Layer,
+    Machine,
+    ModelCosts,
+    closed_form,
+    search_model,
+)
+
+LAYER = Layer("w0", 400, 10, 2000, 4000, kept_bytes=80, sent_bytes=80, result_bytes=80, columns=1,
+              width=10)  # fmt: skip
+LAYERS = tuple(LAYER.__class__(**{**LAYER.__dict__, "name": f"w{k}"}) for k in range(4))
+MODEL = ModelCosts(8, LAYERS, trained=True, states=2)
+FREE = Machine(1000.0, float("inf"), 0.0, float("inf"))
+"""Messages take no time."""
+
+
+def seconds(d: int, p: int, k: int, schedule: str, **more: bool) -> float:
+    return closed_form(MODEL, Configuration(d, 1, p, k, schedule, **more), FREE)[0]
+
+
+def test_times_without_messages() -> None:
+    """24 s on one device: a pipeline of p loses p - 1 of k + p - 1 turns, with v stages a device
+    (p - 1)/v; the way forward is a third of the work.
+    """
+    assert seconds(1, 1, 1, "") == pytest.approx(24)
+    assert seconds(4, 1, 1, "") == pytest.approx(6)
+    for k in (1, 2, 4):
+        assert seconds(1, 2, k, "1f1b") == pytest.approx(12 + 12 / k)
+        assert seconds(1, 2, k, "interleaved 2") == pytest.approx(12 + 6 / k)
+    assert seconds(1, 2, 2, "zero-bubble") == pytest.approx(12 + 2)
+    assert seconds(1, 2, 2, "1f1b", recompute=True) == pytest.approx(16 + 8)
+
+
+def test_messages() -> None:
+    machine = Machine(float("inf"), 100.0, 0.5, float("inf"))
+    ring = 1600 * 3 / 4 / 100 + 3 * 0.5
+    for zero, times in ((-1, 2), (1, 2), (2, 2), (3, 3)):
+        given = Configuration(4, 1, 1, 1, "", zero)
+        assert closed_form(MODEL, given, machine)[0] == pytest.approx(times * ring)
+
+
+def test_what_is_held() -> None:
+    """Weights, parts and sums of gradients, both states and all of it after the step."""
+    sizes = [closed_form(MODEL, Configuration(4, zero=z), FREE)[1] for z in (-1, 1, 2, 3)]
+    weights, n = 1600, 4
+    plain = weights * (1 + 2 + 4 + 1)
+    assert sizes == [
+        plain,
+        plain - 4 * weights * (n - 1) // n,
+        plain - 5 * weights * (n - 1) // n,
+        plain - 7 * weights * (n - 1) // n,
+    ]
+
+
+def test_infeasible_rows_say_why() -> None:
+    rows = search_model(MODEL, 12, FREE).rows
+    reasons = {row.configuration.name: row.reason for row in rows}
+    assert reasons["12/1/1/1"] == "12 devices for 8 rows of a batch"
+    assert reasons["1/1/12/1 1f1b"] == "12 stages of 4 weights"
+    assert reasons["1/12/1/1"] == "%w0 has 10 columns for 12 devices"
+    small = Machine(1000.0, 1.0, 0.0, 10_000.0)
+    over = {r.configuration.name: r.reason for r in search_model(MODEL, 2, small).rows}
+    assert over["2/1/1/1"] == "2.73 KiB over the memory of a device"  # 12,800 bytes
+    assert not over["2/1/1/1 zero 2"]
+    assert search_model(MODEL, 2, small) == search_model(MODEL, 2, small)
+    with pytest.raises(OptionError):
+        search_model(MODEL, 0, FREE)

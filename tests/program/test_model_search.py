@@ -1,0 +1,59 @@
+"""Searches on models: what is found is a division that runs, with the bytes that were told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.cli.main import main
+from tests.compiler.frontends.onnx.models import mlp, onnx
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "mlp.onnx"
+    onnx.save(mlp(), found)
+    return found
+
+
+def test_a_search_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["search", str(path), "-D", "batch=7", "--devices", "2", "--loss", "cross-entropy",
+            "--of", "logits", "--update", "adamw", "--simulate", "2"]  # fmt: skip
+    assert main([*line, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    simulated = [row for row in facts["rows"] if row["simulated_s"] is not None]
+    assert len(simulated) == 2
+    assert facts["best"] in simulated
+    assert {row["zero"] for row in facts["rows"]} == {None, 1, 2, 3}
+    assert all(row["feasible"] or row["reason"] for row in facts["rows"])
+    assert main(["search", str(path), "-D", "batch=7", "--devices", "1,2"]) == 1
+    assert "--devices 1,2" in capsys.readouterr().err
+    assert main(["search", str(path), "-D", "batch=7", "--devices", "2", "--batch", "7"]) == 1
+    assert "a file says itself how many rows it has" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_what_is_found_is_what_is_built(path: Path) -> None:
+    """The same tasks and messages as those that were simulated."""
+    model = avial_lab.load_onnx(path, dimensions={"batch": 7})
+    found = model.search(2, simulated=3)
+    assert found.best is not None
+    arrays = {"input": np.zeros((7, 6), np.float32)}
+    program = model.compile(arrays, ranks=2, parallel=found.best.words)
+    assert program.schedule.bytes_moved == found.best.moved_bytes
+    searched = model.compile(arrays, ranks=2, parallel="search")
+    assert searched.built.divided == program.built.divided
+    assert found == model.search(2, simulated=3)
+
+
+def test_nothing_to_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    t = "tensor<4x3xf32>"
+    text = f"func.func @f(%x: {t}) -> {t} {{ %y = math.tanh %x : {t} return %y : {t} }}"
+    file = tmp_path / "f.mlir"
+    file.write_text(text.replace(" return", "\n  return"))
+    assert main(["search", str(file), "--devices", "2"]) == 1
+    assert "has no weights that a search could divide" in capsys.readouterr().err
