@@ -278,7 +278,9 @@ def test_what_is_saved_is_xml_whatever_names_are(bare_page: BarePage) -> None:
     events = (Event(EventKind.TASK, name, 0, name, 0.0, 1e-3),)
     page = bare_page("timeline", timeline_data(Trace(1, events)))
     window(page)
-    page.evaluate("window.made = []; URL.createObjectURL = blob => (window.made.push(blob), 'x:'); null")
+    page.evaluate(
+        "window.made = []; URL.createObjectURL = blob => (window.made.push(blob), 'x:'); null"
+    )
     page.evaluate("HTMLAnchorElement.prototype.click = URL.revokeObjectURL = () => {}; null")
     page.get_by_role("button", name="Save the picture as an SVG file").click()
     text = page.evaluate("window.made[0].text()")
