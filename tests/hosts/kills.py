@@ -229,9 +229,11 @@ class Trial:
 
     def _forget(self) -> None:
         assert self.client is not None
-        for stream in (self.client.process.stdout, self.client.process.stderr):
+        process = self.client.process
+        for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None
-            stream.close()
+            with contextlib.suppress(OSError):  # what was still to be written
+                stream.close()
         self.client, self.started = None, False
 
     def abandon(self) -> None:

@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -254,16 +254,18 @@ class EngineSet:
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
+    asked: Future[None] | None = None
     if spec.where:
         progress(f"asking {spec.where}")
-        spec.where.check()
+        # Meanwhile the controller starts here, which takes as long.
+        asked = ThreadPoolExecutor(1).submit(spec.where.check)
     elif not spec.profile:
         refuse_crowd(spec.ranks)
         if local_note():
             progress(local_note())
     starts = 0
     while True:
-        starting, starts = _Starting(spec, new_folder(spec.id), progress), starts + 1
+        starting, starts = _Starting(spec, new_folder(spec.id), progress, asked), starts + 1
         try:
             return starting.start()
         except BaseException as error:
@@ -355,6 +357,8 @@ class _Starting:
     spec: EngineSpec
     folder: Path
     progress: Progress
+    asked: Future[None] | None = None
+    """Whether the hosts can be used, which is known before ranks are started there."""
     cluster: ipyparallel.Cluster | None = None
     client: ipyparallel.Client | None = None
     guardian: Guardian | None = None
@@ -364,9 +368,18 @@ class _Starting:
         if self.spec.profile:
             return self._start(_profile_cluster(self.spec))
         # Only the hosts' engines come over the network, and to this address alone.
-        address = self.spec.where.address() if self.spec.where else "127.0.0.1"
+        address = self._address(self.spec.where) if self.spec.where else "127.0.0.1"
         with held_ports(_PORTS) as ports:
             return self._start(_own_cluster(self.folder, ports, address), address)
+
+    def _address(self, where: Where) -> str:
+        """Of this machine; where there is none, what is wrong with the hosts says more."""
+        try:
+            return where.address()
+        except (ClusterError, OSError):
+            if self.asked is not None:
+                self.asked.result()
+            raise
 
     def _start(self, given: ipyparallel.Cluster, address: str = "") -> EngineSet:
         spec, self.cluster = self.spec, given
@@ -379,6 +392,8 @@ class _Starting:
         if self.guardian and spec.where:
             self.hub = start_hub(self.folder, spec.where, address, lease_s=spec.lease_s)
             self.guardian.watch(self.hub.process.pid)
+        if self.asked is not None:
+            self.asked.result()
         on = f" on {spec.where}" if spec.where else ""
         self.progress(f"starting {spec.ranks} engines{on}")
         options = _launch_options(spec, self.folder, address, self.hub)
