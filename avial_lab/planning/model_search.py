@@ -56,13 +56,14 @@ class ModelCosts:
 @dataclass(frozen=True)
 class Machine:
     """flops_per_s: of a device; a message takes latency_s and goes at bytes_per_s. memory_bytes: of
-    a device.
+    a device, through which it goes at stream_bytes_per_s.
     """
 
     flops_per_s: float
     bytes_per_s: float
     latency_s: float
     memory_bytes: float
+    stream_bytes_per_s: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -266,12 +267,10 @@ def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tu
         [layer for layer, s in zip(model.layers, stage_of, strict=True) if s == stage]
         for stage in range(stages)
     ]
-    share = given.d * given.h * given.k * machine.flops_per_s
     turns: list[float] = []
     longest_first = 0.0
     for stage, part in enumerate(parts):
-        forward = sum(layer.forward for layer in part) / share
-        back = sum(layer.backward for layer in part) / share
+        forward, back = _computed(part, given, machine)
         again = forward if given.recompute and stage < stages - 1 else 0.0
         moved = _moved(part, stage, stages, given, machine)
         turns.append(forward + back + again + moved)
@@ -290,7 +289,29 @@ def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tu
         for q in range(given.p)
     )
     seconds = given.k * slowest + bubble + _summed(model, weights / given.h, given, machine)
-    return seconds, held
+    updated = (3 + 3 * model.states) * weights / given.h if model.trained else 0.0
+    shared = given.d if given.zero >= 1 else 1
+    return seconds + updated / shared / machine.stream_bytes_per_s, held
+
+
+GRADIENT_TRAFFIC = 8
+"""How often a gradient is gone through to be made and added to those of other micro-batches."""
+
+
+def _computed(part: Sequence[Layer], given: Configuration, machine: Machine) -> tuple[float, float]:
+    """Seconds of a stage for one micro-batch, forward and back, each by the roofline."""
+    share = given.d * given.h * given.k
+    values = sum(layer.kept_bytes + layer.result_bytes for layer in part) / share
+    weights = sum(layer.weight_bytes for layer in part) / given.h
+    again = GRADIENT_TRAFFIC if given.p > 1 else 3
+    found: list[float] = []
+    for flops, nbytes in (
+        (sum(layer.forward for layer in part), weights + values),
+        (sum(layer.backward for layer in part), (1 + again) * weights + 2 * values),
+    ):
+        streamed = nbytes / machine.stream_bytes_per_s if flops else 0.0
+        found.append(max(flops / share / machine.flops_per_s, streamed))
+    return found[0], found[1]
 
 
 def _ring(nbytes: float, devices: int, machine: Machine) -> float:

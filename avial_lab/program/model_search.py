@@ -11,6 +11,7 @@ from dataclasses import replace
 from avial_lab.compiler.requests import Simulate, Source, WeighLayers
 from avial_lab.core.errors import AvialError, ScheduleError
 from avial_lab.core.words import format_bytes
+from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.model_search import Machine, ModelSearch, SearchRow, search_model
 from avial_lab.planning.simulator.ranks import Resources, Ways
@@ -25,7 +26,7 @@ def machine_of(topology: Topology, *, memory_bytes: float | None = None) -> Mach
     nodes = [topology.speeds.node(name) for name in topology.node_of]
     ranks_on = {name: topology.node_of.count(name) for name in topology.node_of}
     flops = min(
-        2 * node.core_flops_per_s * cores
+        2 * node.core_flops_per_s * cores * REACHED_OF_PEAK
         for node, cores in zip(nodes, topology.cores_of_rank, strict=True)
     )
     ways = Ways(topology, Resources(topology.speeds))
@@ -37,6 +38,10 @@ def machine_of(topology: Topology, *, memory_bytes: float | None = None) -> Mach
         min((way.bytes_per_s for way in pairs), default=float("inf")),
         max((way.latency_s for way in pairs), default=0.0),
         room if memory_bytes is None else memory_bytes,
+        min(
+            node.stream_bytes_per_s(float("inf"), cores)
+            for node, cores in zip(nodes, topology.cores_of_rank, strict=True)
+        ),
     )
 
 
@@ -54,11 +59,23 @@ def search(
     model = compiler.ask(WeighLayers(replace(source, parallel="")))
     found = search_model(model, topology.ranks, machine)
     told: Mapping[SearchRow, SearchRow] = {}
-    for k, row in enumerate(found.ranked[:simulated]):
+    for k, row in enumerate(_worth_simulating(found, simulated)):
         if progress is not None:
             progress(f"simulating {row.words} ({k + 1} of {simulated})")
         told = {**told, row: _simulated(row, source, topology, machine)}
     return replace(found, rows=tuple(told.get(row, row) for row in found.rows))
+
+
+def _worth_simulating(found: ModelSearch, most: int) -> list[SearchRow]:
+    """The best of all, half of them the best of their degrees: many differ in little else."""
+    ranked = found.ranked
+    degrees: dict[tuple[int, int, int], SearchRow] = {}
+    for row in ranked:
+        given = row.configuration
+        degrees.setdefault((given.d, given.h, given.p), row)
+    chosen = list(degrees.values())[: (most + 1) // 2]
+    chosen += [row for row in ranked if row not in chosen][: most - len(chosen)]
+    return sorted(chosen, key=ranked.index)
 
 
 def _simulated(row: SearchRow, source: Source, topology: Topology, machine: Machine) -> SearchRow:

@@ -85,7 +85,7 @@ class Array:
 
     @property
     def device(self) -> str:
-        return "default"
+        return self._xp.device
 
     @property
     def layout(self) -> str:
@@ -230,6 +230,8 @@ class Array:
             self._xp.set_at_subscripts(self, keys, value)
             return
         part, shape = self._subscript(key)
+        if isinstance(value, Array) and value._xp is not self._xp:
+            self._xp.add(self, value)  # says where both are
         given = self._xp.value_of(value, self.dtype)
         if not np.can_cast(given.dtype, self.dtype, "unsafe"):
             raise TypeError(f"{given.dtype} cannot be cast to {self.dtype}")
@@ -439,9 +441,9 @@ class Array:
         return self._xp
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
-        if device != "default" or stream is not None:
-            raise ValueError(f"the only device is 'default', not {device!r}")
-        return self
+        if stream is not None:
+            raise ValueError("the ranks have no streams that are told from here")
+        return self if device == self.device else self._xp.at(device).asarray(self, device=device)
 
     def __dlpack__(
         self,

@@ -10,6 +10,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -70,13 +71,18 @@ MOST_SPENT = 100_000
 
 @dataclass
 class Connection:
-    """One cluster's arrays: what is recorded for them, and the programs they were computed by."""
+    """One cluster's arrays: what is recorded for them, and the programs they were computed by.
+
+    device: "cuda:0" computes them by kernels of a GPU that each rank drives.
+    """
 
     cluster: Cluster | OneProcess | OwnRanks
+    device: str = "default"
     recording: Recording = field(default_factory=Recording)
     runs: int = 0
     compiled: int = 0
     gathers: int = 0
+    gathered_bytes: int = 0
     interpreted: int = 0
     steps: int = 0
     messages: int = 0
@@ -176,6 +182,8 @@ class Connection:
         much as what had been best (Karlin, Manasse, Rudolph and Sleator 1988, on snoopy caching).
         """
         operations = recorded.operations
+        if self.device != "default":
+            return False  # it is that device's to compute
         if operations is None or self.always_compiled or recorded.text in self._programs:
             return False
         if isinstance(self.residence, _InProcess):  # which has no ranks with parts of their own
@@ -278,7 +286,10 @@ class Connection:
         """By one rank of those that run a script, for all of them."""
 
         def make() -> Program:
-            made = compile_program(text, arrays=arrays, ranks=self.ranks, cell="recorded arrays")
+            on = None if self.device == "default" else "gpu"
+            made = compile_program(
+                text, arrays=arrays, ranks=self.ranks, cell="recorded arrays", on=on
+            )
             return replace(made, arrays={})  # whose size is not to be sent
 
         if isinstance(self.residence, OwnRanks):
@@ -324,13 +335,14 @@ class Connection:
         self.messages += done.messages
         self.bytes_moved += done.nbytes
         self.steps += 1
-        return tuple(Memory(r.storage.shape, dtype, r) for r, dtype in done.results)
+        line = persons_line()
+        return tuple(Memory(r.storage.shape, dtype, r, line=line) for r, dtype in done.results)
 
     def put(self, array: np.ndarray) -> Memory:
         """A copy of the array, in blocks of its rows."""
         self._note("brings in an array", array)
         resident = self.residence.put(array)
-        return Memory(array.shape, array.dtype, resident)
+        return Memory(array.shape, array.dtype, resident, line=persons_line())
 
     def join(self, part: np.ndarray) -> Memory:
         """The parts of all ranks of a script, which stay where they are."""
@@ -341,7 +353,7 @@ class Connection:
             )
         self.meet("joins the ranks' parts")
         resident = self.residence.join(part)
-        return Memory(resident.storage.shape, part.dtype, resident)
+        return Memory(resident.storage.shape, part.dtype, resident, line=persons_line())
 
     def local(self, memory: Memory) -> tuple[np.ndarray, Box]:
         """This rank's part of a script's array, where it lies; runs what it depends on."""
@@ -396,6 +408,7 @@ class Connection:
         refuse_lost(memory)
         self.meet("asks for the elements of an array")
         self.gathers += 1
+        self.gathered_bytes += prod(memory.shape) * memory.dtype.itemsize
         if memory.resident is None:
             return np.zeros(memory.shape, memory.dtype)
         return self.residence.take(memory.resident, memory.dtype)

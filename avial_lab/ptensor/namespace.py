@@ -16,6 +16,7 @@ from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.ptensor.algebra import Linalg
 from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.connection import Connection
+from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, follow
 from avial_lab.ptensor.elements import DTYPES, element_of
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from avial_lab.runtime.launch.cluster import Cluster
     from avial_lab.runtime.rank.own_ranks import OwnRanks
 
-DEVICE = "default"
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
 """Elementwise functions that NumPy computes on each rank's part."""
 
@@ -48,19 +48,19 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 31}
 
     def default_device(self) -> str:
-        return DEVICE
+        return DEFAULT
 
     def devices(self) -> list[str]:
-        return [DEVICE]
+        return list(DEVICES)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        _only_default(device)
+        checked(DEFAULT if device is None else device)
         kinds = {"real floating": "float64", "complex floating": "complex128"}
         kinds |= {"integral": "int64", "indexing": "int64"}
         return {name: np.dtype(kind) for name, kind in kinds.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        _only_default(device)
+        checked(DEFAULT if device is None else device)
         standard = {name: np.dtype(name) for name in DTYPES if np.dtype(name) != np.float16}
         if kind is None:
             return standard
@@ -82,8 +82,12 @@ class Namespace(Library):
     def __init__(self, cluster: Cluster | OneProcess | OwnRanks) -> None:
         self._set_up(Connection(cluster))
 
-    def _set_up(self, connection: Connection) -> None:
+    def _set_up(self, connection: Connection, family: dict[str, Namespace] | None = None) -> None:
+        """family: the namespaces of this place, by their devices."""
         self.connection = connection
+        self.device = connection.device
+        self.family = {} if family is None else family
+        self.family[self.device] = self
         for name in DTYPES:
             setattr(self, name, np.dtype(name))
         for name in UNARY:
@@ -93,7 +97,17 @@ class Namespace(Library):
         for name in _LIBRARY:
             setattr(self, name, self._library_function(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
+        for path in ("linalg", "fft"):
+            follow(self, getattr(self, path), path, ())
+        follow(self, self, "", _INNER)
         self.absolute, self.power, self.mod = self.abs, self.pow, self.remainder
+
+    def at(self, device: str) -> Namespace:
+        """The same of another device of this place."""
+        if checked(device) not in self.family:
+            made = Namespace.__new__(Namespace)
+            made._set_up(Connection(self.connection.cluster, device=device), self.family)
+        return self.family[device]
 
     def __repr__(self) -> str:
         return f"<arrays: {self.connection.place}>"
@@ -104,16 +118,20 @@ class Namespace(Library):
 
     def sync(self) -> None:
         """Run what is recorded."""
-        self.connection.run()
+        for each in self.family.values():
+            each.connection.run()
 
     def report(self) -> dict[str, int]:
         """How often what was recorded has been run, of these without compiling it, and compiled;
-        steps of library code, and how often an array was brought here; messages and bytes between
-        ranks, as the runs counted them.
+        steps of library code, how often an array was brought here, and how many bytes; messages and
+        bytes between ranks, as the runs counted them.
         """
-        known = self.connection
-        names = ("runs", "interpreted", "compiled", "steps", "gathers", "messages", "bytes_moved")
-        return {name: getattr(known, name) for name in names}
+        known = [each.connection for each in self.family.values()]
+        names = (
+            "runs", "interpreted", "compiled", "steps", "gathers", "gathered_bytes", "messages",
+            "bytes_moved",
+        )  # fmt: skip
+        return {name: sum(getattr(each, name) for each in known) for name in names}
 
     # -- creation ----------------------------------------------------------------------------------
 
@@ -128,7 +146,9 @@ class Namespace(Library):
         dist: Any = None,
     ) -> Array:
         """The array with its elements on the ranks; one that is there already is itself."""
-        _only_default(device)
+        del device  # `follow` has gone to it
+        if isinstance(obj, Array) and obj._xp is not self:
+            obj, copy = self._brought(obj), False
         if isinstance(obj, Array):
             made = obj if dtype is None else self.astype(obj, dtype, copy=False)
             if copy and made is obj:
@@ -166,43 +186,43 @@ class Namespace(Library):
         device: Any = None,
         dist: Any = None,
     ) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         kind = np.dtype(dtype) if dtype is not None else np.asarray(fill_value).dtype
         return self._placed(self._filled(_shape(shape), fill_value, kind), dist)
 
     def zeros(
         self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None
     ) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self._placed(self._filled(_shape(shape), 0, np.dtype(dtype or np.float64)), dist)
 
     def ones(self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self._placed(self._filled(_shape(shape), 1, np.dtype(dtype or np.float64)), dist)
 
     def empty(
         self, shape: Any, *, dtype: Any = None, device: Any = None, dist: Any = None
     ) -> Array:
         """Zeros: what is undefined could differ from rank to rank."""
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self.zeros(shape, dtype=dtype, dist=dist)
 
     def full_like(
         self, x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None
     ) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self._filled(x.shape, fill_value, np.dtype(dtype or x.dtype))
 
     def zeros_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self.full_like(x, 0, dtype=dtype)
 
     def ones_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self.full_like(x, 1, dtype=dtype)
 
     def empty_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         return self.zeros_like(x, dtype=dtype)
 
     def arange(
@@ -217,7 +237,7 @@ class Namespace(Library):
         dist: Any = None,
     ) -> Array:
         """`start + k * step`, as NumPy computes it."""
-        _only_default(device)
+        del device  # `follow` has gone to it
         first, end = (0, start) if stop is None else (start, stop)
         kind = (
             np.dtype(dtype)
@@ -243,7 +263,7 @@ class Namespace(Library):
         endpoint: bool = True, dist: Any = None,
     ) -> Array:  # fmt: skip
         """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
-        _only_default(device)
+        del device  # `follow` has gone to it
         parts = num - 1 if endpoint else num
         kind = np.dtype(dtype or np.result_type(float, np.asarray(start), np.asarray(stop)))
         step = (stop - start) / parts if parts > 0 else math.nan
@@ -268,7 +288,7 @@ class Namespace(Library):
         device: Any = None,
         dist: Any = None,
     ) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         shape = (n_rows, n_rows if n_cols is None else n_cols)
         moved = self._arithmetic("add", self._index(shape, 0), k)
         same = self.connection.record().operation(
@@ -286,9 +306,10 @@ class Namespace(Library):
     # -- types -------------------------------------------------------------------------------------
 
     def astype(self, x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-        _only_default(device)
+        del device  # `follow` has gone to it
         kind = np.dtype(dtype)
         element_of(kind)
+        x = x if x._xp is self else self._brought(x)
         if kind == x.dtype:
             return self._of(x.value()) if copy else x
         if x.dtype.kind == "c" and kind.kind != "c":
@@ -534,7 +555,7 @@ class Namespace(Library):
 
     def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
         """A copy: what another library has is in one place."""
-        _only_default(device)
+        del device  # `follow` has gone to it
         if isinstance(x, Array):
             return self.asarray(x, copy=copy)
         if copy is False:
@@ -570,14 +591,20 @@ class Namespace(Library):
 
     # -- values ------------------------------------------------------------------------------------
 
+    def _brought(self, x: Array) -> Array:
+        """An array of another device of this place; `follow` has seen that it is meant."""
+        if x._xp.family is not self.family:
+            raise MixedArrays(self.zeros(0), x)
+        copied = x._xp._of(x.value())
+        x._xp.connection.run()
+        made = copied._memory
+        return self._around(Memory(made.shape, made.dtype, made.resident, line=made.line))
+
     def value_of(self, x: Any, kind: np.dtype | None) -> Value:
         """An operand as a value; a number of Python's takes the type `kind`."""
         if isinstance(x, Array):
             if x._xp is not self:
-                raise ValueError(
-                    "the arrays are on different clusters: bring one over with "
-                    "xp.asarray(numpy.asarray(x))"
-                )
+                raise MixedArrays(self.zeros(0), x)
             return x.value()
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
@@ -761,6 +788,9 @@ class Namespace(Library):
         return self._reduced(name, given, axis, given.dtype, keepdims)
 
 
+_INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "ufunc_of", "function_of")
+"""That take no operands of a user's, or are of the operand's namespace already."""
+
 _REDUCTIONS = frozenset({"sum", "prod", "min", "max", "any", "all", "mean", "var", "std"})
 _FUNCTIONS = frozenset(
     {*_REDUCTIONS, "where", "clip", "matmul", "dot", "tensordot", "transpose", "expand_dims",
@@ -824,11 +854,6 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(found))
-
-
-def _only_default(device: Any) -> None:
-    if device not in (None, DEVICE):
-        raise ValueError(f"the only device is '{DEVICE}', not {device!r}")
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

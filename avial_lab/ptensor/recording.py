@@ -36,7 +36,8 @@ class Memory:
     """An array's elements: on the engines, or to come.
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
-    of the memory there. A memory without either has no element that anybody has written.
+    of the memory there. A memory without either has no element that anybody has written. line: of
+    the person's that made it.
     """
 
     shape: tuple[int, ...]
@@ -45,6 +46,7 @@ class Memory:
     value: str | None = None
     name: str | None = None
     lost: bool = False
+    line: Line | None = None
 
 
 @dataclass(frozen=True)
@@ -313,7 +315,8 @@ class Recording:
 
     def holding(self, value: Value) -> Memory:
         """A new array of that value; it gets memory if somebody has it when all this runs."""
-        memory = Memory(value.shape, value.dtype, value=value.name)
+        line = self.statements[-1].line if self.statements else None
+        memory = Memory(value.shape, value.dtype, value=value.name, line=line)
         self.alive.append(weakref.ref(memory))
         return memory
 

@@ -21,6 +21,7 @@ from tests.compiler.passes import golden
 
 class LocalConnection:
     ranks = 1
+    device = "default"
 
     def __init__(self) -> None:
         self.recording = Recording()

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import avial_lab.ptensor as xp
-from avial_lab.core.regions import Box
 from tests.ptensor.test_programs import Step, programs, run
 
 ME, ALL = xp.on().connection.residence.rank, xp.on().ranks  # type: ignore[union-attr]
@@ -60,7 +59,10 @@ def check_library_and_errors() -> None:
         np.asarray(halves), np.sqrt(np.arange(2e5)) * 0.5 + np.arange(2e5), rtol=1e-15
     )
     assert xp.report()["compiled"] == 1
-    assert Box.whole((7,)).size == x.size
+    one = xp.asarray(np.array(2.5))
+    assert (float(one), float(one * 2), one.local.size) == (2.5, 5.0, int(ME == 0))
+    x[x < 1.0] = 0.0
+    assert float(x[6]) == 0.0
 
 
 def check_layouts(*, compiled: bool) -> None:
@@ -89,6 +91,29 @@ def check_layouts(*, compiled: bool) -> None:
     connection.always_compiled = False
 
 
+def check_devices() -> None:
+    """Kernels of a GPU, emulated where there is none; an edge comes by a message, the rest does
+    not, and both are copied there.
+    """
+    array = np.arange(1200.0).reshape(40, 30)
+    x = xp.asarray(array, device="cuda:0")
+    for _ in range(2):
+        y = x[1:] * 2 + x[:-1]
+        assert (y.device, xp.sum(y, axis=0).device) == ("cuda:0", "cuda:0")
+        np.testing.assert_array_equal(np.asarray(y), array[1:] * 2 + array[:-1])
+        assert xp.on().at("cuda:0").connection.trace.kinds  # type: ignore[union-attr]
+    assert len(x.layout.splitlines()[0].split("  ")) == 2
+    here = x.to_device("default")
+    assert here.device == "default"
+    np.testing.assert_array_equal(np.asarray(here), array)
+    with pytest.raises(ValueError, match=r"one on device 'cuda:0' .* one on device 'default'"):
+        xp.add(x, here)
+    with pytest.raises(ValueError, match=r"own_ranks_script.py:\d+\), one on device 'cuda:0'"):
+        here[...] = x
+    with pytest.raises(ValueError, match="the devices are 'default', 'cuda:0', not 'cuda:1'"):
+        xp.zeros(3, device="cuda:1")
+
+
 def check_programs(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(programs(), st.sampled_from([0, 2, 5]))
@@ -104,6 +129,7 @@ if __name__ == "__main__":
     check_parts()
     check_kept()
     check_library_and_errors()
+    check_devices()
     check_layouts(compiled=False)
     check_layouts(compiled=True)
     check_programs(int(sys.argv[1]))

@@ -621,7 +621,8 @@ def _set_globals(
     program.set_globals({**world.handles(), "avial_comm": world.handle(communicator.comm)})
     recorder.read_clock(communicator)
     # All start together: what a rank then waits for is the program's doing, not the launch's.
-    communicator.comm.Barrier()
+    masks, place = _neighbours(manifest)
+    world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
 
 

@@ -189,7 +189,9 @@ class OwnedSession:
         return self._ownership.results()
 
     def held(self) -> tuple[Piece, ...]:
-        return self._ownership.held(self.manifest.ranks)
+        """By ranks alone: what is on a device is gone with the run, and its results are back."""
+        ranks = self.manifest.ranks
+        return tuple(piece for piece in self._ownership.held(ranks) if piece.rank < ranks)
 
     def times(self) -> Times:
         program, ownership = self.seat.program, self._ownership

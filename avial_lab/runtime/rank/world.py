@@ -71,6 +71,25 @@ def neighbours(ranks: int) -> tuple[Masks, int]:
     return masks, place
 
 
+CROWD = 4
+"""Ranks on a core from which those that wait in MPI's busy loop keep the others from coming."""
+
+_PAUSE_S = 1e-4
+"""For each rank on a core, while it waits."""
+
+
+def all_here(comm: MPI.Intracomm, *, on_a_core: float) -> None:
+    """Returns once every rank has come; `on_a_core`: how many of them share one. In a crowd those
+    that wait sleep: they would take the time in which the others are called.
+    """
+    if on_a_core <= CROWD:
+        comm.Barrier()
+        return
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(_PAUSE_S * on_a_core)
+
+
 def exchange(
     comm: MPI.Intracomm,
     elements: np.ndarray,

@@ -14,7 +14,6 @@ from mlir import ir
 from avial_lab.compiler.analysis.parallelism.marked_loops import maps_of, order_of
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.analysis.polyhedral.strides import stride_of
-from avial_lab.compiler.codegen.math.functions import LIMITS
 from avial_lab.compiler.ir.attributes import CHOSEN
 from avial_lab.compiler.ir.effects import ACCESSES, is_pure
 from avial_lab.compiler.ir.nesting import FORS, body_of, defined_in
@@ -67,8 +66,11 @@ def why_not_in_thread(op: ir.Operation) -> str:
         return "its numbers are vectors"
     if op.name.startswith("math."):
         name = op.name.removeprefix("math.")
-        chosen = CHOSEN in op.attributes and op.name not in LIMITS
-        return "" if chosen or op.name in _EXACT else f"{name} is computed by the CPU's library"
+        return (
+            ""
+            if CHOSEN in op.attributes or op.name in _EXACT
+            else f"{name} is computed by the CPU's library"
+        )
     if op.name == "arith.remf":
         return "a remainder is computed by the CPU's library"
     if op.name in ("memref.alloc", "memref.alloca"):

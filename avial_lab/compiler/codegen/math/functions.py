@@ -15,7 +15,15 @@ from avial_lab.compiler.codegen.math.inverse_trigonometric import acos, asin, at
 from avial_lab.compiler.codegen.math.logarithm import log, log1p, log2, log10
 from avial_lab.compiler.codegen.math.power import powf
 from avial_lab.compiler.codegen.math.root import cbrt
-from avial_lab.compiler.codegen.math.trigonometric import LIMIT, cos, sin, tan
+from avial_lab.compiler.codegen.math.trigonometric import (
+    LIMIT,
+    cos,
+    cos_far,
+    sin,
+    sin_far,
+    tan,
+    tan_far,
+)
 
 FUNCTIONS: dict[str, Callable[..., Real]] = {
     "math.exp": exp,
@@ -41,4 +49,11 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
 }
 
 LIMITS: dict[str, dict[int, float]] = {"math.sin": LIMIT, "math.cos": LIMIT, "math.tan": LIMIT}
-"""Of those that libm has beyond some size of the argument, by its bits."""
+"""Of those that have other code beyond some size of the argument, by its bits."""
+
+FAR: dict[str, Callable[[Real], Real]] = {
+    "math.sin": sin_far,
+    "math.cos": cos_far,
+    "math.tan": tan_far,
+}
+"""That code, of one number."""

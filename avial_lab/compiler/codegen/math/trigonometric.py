@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent of arguments up to a limit; libm has those beyond.
+"""Sine, cosine and tangent: of arguments up to a limit, and of those beyond.
 
 x -> k and r with x = k π/2 + r, |r| <= π/4 -> ± sin r or ± cos r, as the last two bits of k say;
 tan r or -1 / tan r, as the last one does.
@@ -17,10 +17,14 @@ and 2^-59.9 (T).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi
 
+from mlir.dialects import arith
+
 from avial_lab.compiler.codegen.math.double_double import product
+from avial_lab.compiler.codegen.math.far_reduction import reduced_far
 from avial_lab.compiler.codegen.math.floats import Real, Whole, fma, horner, polynomial
 
 
@@ -62,28 +66,68 @@ LIMIT = {32: 3216.0, 64: 1647099.0}
 """The size of the arguments in question, by their bits."""
 
 
+Quarters = tuple[Whole, Real, Real]
+
+
 def sin(x: Real) -> Real:
-    k, r, less = reduced(x)
-    return _quarter(k, r, less)
+    return _sine(reduced(x))
 
 
 def cos(x: Real) -> Real:
-    """The sine a quarter further."""
-    k, r, less = reduced(x)
-    return _quarter(k + 1, r, less)
+    return _cosine(reduced(x))
 
 
 def tan(x: Real) -> Real:
+    return _tangent(reduced(x))
+
+
+def sin_far(x: Real) -> Real:
+    return _far(_sine, x)
+
+
+def cos_far(x: Real) -> Real:
+    return _far(_cosine, x)
+
+
+def tan_far(x: Real) -> Real:
+    return _far(_tangent, x)
+
+
+def _far(function: Callable[[Quarters], Real], x: Real) -> Real:
+    """Of one number of any size. One of single precision may be within the limit of double
+    precision, in which it is computed.
+    """
+    if x.kind.width == 64:
+        return function(reduced_far(x))
+    wide = x.wide()
+    (k, r, less), (far_k, far_r, far_less) = reduced(wide), reduced_far(wide)
+    is_far = abs(wide) > LIMIT[64]
+    k = Whole(wide.kind, arith.select(is_far.value, far_k.value, k.value))
+    r, less = is_far.choose(far_r, r), is_far.choose(far_less, less)
+    return function((k, r, less)).narrow(32)
+
+
+def _sine(quarters: Quarters) -> Real:
+    return _quarter(*quarters)
+
+
+def _cosine(quarters: Quarters) -> Real:
+    """The sine a quarter further."""
+    k, r, less = quarters
+    return _quarter(k + 1, r, less)
+
+
+def _tangent(quarters: Quarters) -> Real:
     """-1 / tan r of both numbers that tan r is. What r is too great by is taken from it last, and
     as +0: so the sign of zero stays.
     """
-    k, r, less = reduced(x)
-    square, (first, *terms) = _square(r, less), OF_WIDTH[x.kind.width].tangent
+    k, r, less = quarters
+    square, (first, *terms) = _square(r, less), OF_WIDTH[r.kind.width].tangent
     most = fma(square, polynomial(square, terms), first)
     rest = fma(-r * square, most, less)
     high = r - rest
     low = (r - high) - rest
-    inverse = x.kind.number(-1.0) / high
+    inverse = r.kind.number(-1.0) / high
     found = product(inverse, high)
     left = fma(inverse, low, (found.high + 1.0) + found.low)
     return (k & 1).equals(0).choose(high, fma(inverse, left, inverse))

@@ -14,7 +14,7 @@ from mlir import ir
 from mlir.dialects import arith, func, scf, vector
 
 from avial_lab.compiler.codegen.math.floats import Kind, Real
-from avial_lab.compiler.codegen.math.functions import FUNCTIONS, LIMITS
+from avial_lab.compiler.codegen.math.functions import FAR, FUNCTIONS, LIMITS
 from avial_lab.compiler.ir.attributes import CHOSEN, NEAR
 from avial_lab.compiler.ir.operations import operations_in
 
@@ -32,7 +32,7 @@ class ExpandMath:
     after:   func.func private @avial.exp.f64(%x: f64) -> f64 attributes {always_inline, …} {…}
              %y = func.call @avial.exp.f64(%x) : (f64) -> f64
 
-    Where the code has a limit, libm has what is beyond, infinities and NaN:
+    Where the code has a limit, other code has what is beyond, infinities and NaN:
 
     before:  %y = math.sin %x {avial.expand = "fused"} : f64
     after:   %far = arith.cmpf ugt, |%x|, %limit : f64                (in @avial.sin.f64)
@@ -77,13 +77,14 @@ class _Functions:
         self._write(symbol, [each.type for each in op.operands], _IN_LINE, body)
         return symbol
 
-    def _far(self, name: str, kind: ir.Type) -> str:
-        """That of the function as libm has it. LLVM would take it out from under its condition, in
-        a loop that it makes vectors of, and call it for each lane.
-        """
-        symbol = f"avial.{name.removeprefix('math.')}.{kind}.far"
-        of_libm = partial(ir.Operation.create, name, [kind])
-        self._write(symbol, [kind], _OUT_OF_LINE, lambda x: of_libm([x]).result)
+    def _far(self, name: str, kind: ir.Type, *, fused: bool) -> str:
+        """That of the function of any argument, out of line: it is long, and seldom asked."""
+        symbol = f"avial.{name.removeprefix('math.')}.{kind}{'.apart' * (not fused)}.far"
+
+        def body(x: ir.Value) -> ir.Value:
+            return FAR[name](Real(Kind(kind, fused), x)).value
+
+        self._write(symbol, [kind], _OUT_OF_LINE, body)
         return symbol
 
     def _write(
@@ -105,13 +106,13 @@ class _Functions:
         far = arith.cmpf(arith.CmpFPredicate.UGT, abs(x).value, limit)
         kind = x.value.type
         if not isinstance(kind, ir.VectorType):
-            symbol = self._far(name, kind)
+            symbol = self._far(name, kind, fused=x.kind.fused)
             call = partial(_call, symbol, x.value)
             return _either(far, kind, call, lambda: FUNCTIONS[name](x).value)
         near = FUNCTIONS[name](x).value
         bit = ir.IntegerType.get_signless(1)
         some = vector.ReductionOp(bit, ir.Attribute.parse("#vector.kind<or>"), far).result
-        symbol = self._far(name, kind.element_type)
+        symbol = self._far(name, kind.element_type, fused=x.kind.fused)
         lanes = partial(_lane_by_lane, symbol, x.value, far, near)
         return _either(some, kind, lanes, lambda: near)
 

@@ -48,8 +48,7 @@ class SelectMath:
                                                          %y = math.exp %same {avial.expand = …}
 
     Single and double precision, numbers and vectors of them. Powers that LLVM has less code for
-    stay as they are (`_EASY_POWERS`), and in kernels those functions of which libm has a part
-    (`LIMITS`): a GPU has no libm.
+    stay as they are (`_EASY_POWERS`).
     """
 
     fused: bool = True
@@ -85,7 +84,7 @@ def _has_code(op: ir.Operation) -> bool:
     if op.name not in LIMITS:
         return is_real(kind)
     is_row = not isinstance(kind, ir.VectorType) or (kind.rank == 1 and not kind.scalable)
-    return is_real(kind) and is_row and not _is_in_kernel(op)
+    return is_real(kind) and is_row
 
 
 def _number(value: ir.Value) -> float | None:
@@ -96,13 +95,6 @@ def _number(value: ir.Value) -> float | None:
     if isinstance(number, ir.DenseElementsAttr):
         number = number.get_splat_value() if number.is_splat else None
     return number.value if isinstance(number, ir.FloatAttr) else None
-
-
-def _is_in_kernel(op: ir.Operation) -> bool:
-    around = parent_of(op)
-    while around is not None and around.name != "gpu.launch":
-        around = parent_of(around)
-    return around is not None
 
 
 def _is_repeated(op: ir.Operation) -> bool:

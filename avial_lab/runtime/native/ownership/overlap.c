@@ -32,10 +32,24 @@ static bool travels(const Message *m)
     return m->source != m->dest && !m->collective && !is_pipelined(m, false);
 }
 
+/* Whether a device of that rank waits for something of that footprint: a copy is of a whole piece,
+ * of which a message may bring no more than an edge. */
+static bool is_copied_late(const Footprint *f, i64 rank)
+{
+    for (i64 k = 0; k < phase.copies.count; k++) {
+        const Copy *c = &phase.copies.rows[k];
+        if (c->late && c->array == f->array && run.driver[c->dest] == rank &&
+            overlap(run.arrays[f->array].nd, box_at(c->box), box_at(f->box)))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a message under way to that rank brings something of that footprint. */
 static bool is_under_way(const Footprint *f, i64 rank)
 {
     i64 nd = run.arrays[f->array].nd;
+    if (run.places > run.ranks && is_copied_late(f, rank)) return true;
     const Message *m;
     for (i64 n = first_to(rank); (m = to_rank(n, rank)); n++) {
         if (!travels(m)) continue;

@@ -56,7 +56,10 @@ func.func @leaves_what_is_not_marked(%x: f64) -> f64 {
 // -----
 
 // CHECK: func.func private @avial.sin.f32.far(%[[X:.*]]: f32) -> f32 attributes {{{.*}}passthrough = ["noinline"]}
-// CHECK: math.sin %[[X]] : f32
+// CHECK: arith.extf %[[X]] : f32 to f64
+// CHECK-COUNT-3: arith.mului_extended
+// CHECK: arith.truncf
+// CHECK-NOT: math.sin
 // CHECK: func.func private @avial.sin.f32(%[[X:.*]]: f32) -> f32
 // CHECK: %[[LIMIT:.*]] = arith.constant 3.216000e+03 : f32
 // CHECK: %[[SIZE:.*]] = math.absf %[[X]] : f32
@@ -66,9 +69,9 @@ func.func @leaves_what_is_not_marked(%x: f64) -> f64 {
 // CHECK: } else {
 // CHECK: math.fma
 // CHECK: return %[[Y]]
-// CHECK-LABEL: func.func @of_libm_beyond_a_limit(
+// CHECK-LABEL: func.func @beyond_a_limit(
 // CHECK: call @avial.sin.f32(
-func.func @of_libm_beyond_a_limit(%x: f32) -> f32 {
+func.func @beyond_a_limit(%x: f32) -> f32 {
   %y = math.sin %x {avial.expand = "fused"} : f32
   return %y : f32
 }

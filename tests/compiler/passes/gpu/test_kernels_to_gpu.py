@@ -52,15 +52,52 @@ def test_the_arithmetic_is_the_cpus(strict: bool) -> None:
 
 
 def test_elementary_functions_are_the_projects_own() -> None:
-    """In code, not calls of a library; a function with none of it stays on the CPU, and says so."""
+    """In code, not calls of a library, whatever the argument; a remainder, which is none of them,
+    stays on the CPU, and says so.
+    """
     arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
-    text = CHAIN.replace("math.sqrt", "math.exp")
+    for name in ("exp", "sin"):
+        text = CHAIN.replace("math.sqrt", f"math.{name}")
+        program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
+        (ptx,) = program.binary.ptx.values()
+        assert "__nv_" not in ptx
+    text = CHAIN.replace("math.sqrt %c", "arith.remf %c, %a")
     program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
-    (ptx,) = program.binary.ptx.values()
-    assert "__nv_" not in ptx
-    program = avial_lab.compile(CHAIN.replace("sqrt", "sin"), arrays=arrays, ranks=1, on="gpu")
     assert not program.binary.ptx
-    assert "runs on the CPU: sin is computed by the CPU's library" in str(program.explain())
+    assert "runs on the CPU: a remainder is computed by the CPU's library" in str(program.explain())
+
+
+FAR = """
+func.func @far(%A: memref<60xELEMENT>, %B: memref<60xELEMENT>) {
+  affine.for %i = 0 to 60 {
+    %a = affine.load %A[%i] : memref<60xELEMENT>
+    %b = math.sin %a : ELEMENT
+    %c = math.cos %a : ELEMENT
+    %d = math.tan %a : ELEMENT
+    %e = arith.addf %b, %c : ELEMENT
+    %f = arith.addf %d, %e : ELEMENT
+    affine.store %f, %B[%i] : memref<60xELEMENT>
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("element", ["f64", "f32"])
+def test_arguments_of_any_size_have_the_cpus_bits(element: str) -> None:
+    rng, dtype = np.random.default_rng(4), ELEMENTS[element]
+    most = np.log10(np.finfo(dtype).max)
+    given = (10 ** rng.uniform(-3, most, 60)).astype(dtype)
+    given[:4] = np.nan, np.inf, -0.0, -given[5]
+    text = FAR.replace("ELEMENT", element)
+    found: dict[str, np.ndarray] = {}
+    for on in ("gpu", "cpu"):
+        arrays = {"A": given.copy(), "B": np.zeros(60, dtype)}
+        program = avial_lab.compile(text, arrays=arrays, ranks=1, on=on)
+        assert bool(program.binary.ptx) == (on == "gpu")
+        program.run(check=True)
+        found[on] = np.asarray(program.arrays["B"])
+    np.testing.assert_array_equal(found["gpu"], found["cpu"])
+    assert np.isfinite(found["gpu"][3:]).all()
 
 
 @cache
