@@ -89,7 +89,8 @@ def _graph_of(cells: list[Json]) -> TaskGraph:
     program = text.partition("\n")[2]
     names = dict.fromkeys(re.findall(r"%(\w+)", program.partition("{")[0]))
     element = np.float64 if "arith.mulf" in program else np.int32
-    shape = (48, 48) if "[%i, %j]" in program else (24,)
+    longest = max((int(end) for end in re.findall(r" to (\d+) \{", program)), default=24)
+    shape = (48, 48) if "[%i, %j]" in program else (max(longest, 24),)
     arrays = {
         name: np.zeros(shape, element)
         for name in names

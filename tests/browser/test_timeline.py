@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -221,15 +222,67 @@ def test_100000_events_are_drawn_together_and_it_says_so(bare_page: BarePage) ->
     expect(detail(page)).to_contain_text("events (task)")
 
 
-def test_the_picture_is_saved_with_the_names_of_its_rows(deck: Page) -> None:
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_the_picture_is_saved_with_the_names_of_its_rows(deck: Page, form: str) -> None:
     window(deck)
     deck.evaluate("HTMLAnchorElement.prototype.click = function () { window.saved = this; }")
     deck.evaluate("URL.revokeObjectURL = () => {}")
-    deck.get_by_role("button", name="Save the picture as a file").click()
+    deck.get_by_role("button", name=f"{form.upper()} file").click()
     deck.wait_for_function("window.saved !== undefined")
     width, darkest = deck.evaluate(_DARKEST)
-    assert deck.evaluate("window.saved.download") == "timeline.png"
+    assert deck.evaluate("window.saved.download") == f"timeline.{form}"
     shown = chart(deck).bounding_box()
     assert shown is not None
     assert width >= shown["width"] - 4
     assert darkest < 120, "no ink where the ranks are named"
+
+
+_DIFFERENCE = """async () => {
+  const points = async (href) => {
+    const picture = new Image();
+    picture.src = href;
+    await picture.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.width, picture.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    return context.getImageData(0, 0, picture.width, picture.height).data;
+  };
+  const [png, svg] = await Promise.all(window.all.map(points));
+  let far = 0;
+  for (let k = 0; k < png.length; k++) far += Math.abs(png[k] - svg[k]) > 60;
+  return [png.length, svg.length, far / png.length];
+}"""
+"""Sizes of both pictures, and the share of their points' colours that are far apart."""
+
+
+def test_both_pictures_are_the_same(deck: Page) -> None:
+    window(deck)
+    deck.get_by_label("messages", exact=True).check()
+    press(deck, "n n")
+    deck.evaluate(
+        "window.all = []; URL.revokeObjectURL = () => {};"
+        "HTMLAnchorElement.prototype.click = function () { window.all.push(this.href); };"
+        "null"  # a function would be called
+    )
+    for form in ("a PNG", "an SVG"):
+        deck.get_by_role("button", name=f"Save the picture as {form} file").click()
+    deck.wait_for_function("window.all.length === 2")
+    png, svg, far = deck.evaluate(_DIFFERENCE)
+    assert png == svg
+    assert far < 0.02
+
+
+def test_what_is_saved_is_xml_whatever_names_are(bare_page: BarePage) -> None:
+    name = "<b>&\"\x01\U0001f600'"
+    events = (Event(EventKind.TASK, name, 0, name, 0.0, 1e-3),)
+    page = bare_page("timeline", timeline_data(Trace(1, events)))
+    window(page)
+    page.evaluate(
+        "window.made = []; URL.createObjectURL = blob => (window.made.push(blob), 'x:'); null"
+    )
+    page.evaluate("HTMLAnchorElement.prototype.click = URL.revokeObjectURL = () => {}; null")
+    page.get_by_role("button", name="Save the picture as an SVG file").click()
+    text = page.evaluate("window.made[0].text()")
+    assert "<b>" not in text
+    assert ElementTree.fromstring(text).tag.endswith("svg")

@@ -191,7 +191,8 @@ class Timeline {
     button("+", "Zoom in", () => this.zoom(0.5));
     button("−", "Zoom out", () => this.zoom(2));
     button("all", "Show the whole run", () => this.show(0, this.data.span));
-    button("PNG", "Save the picture as a file", () => this.save());
+    button("SVG", "Save the picture as an SVG file", () => this.save("svg"));
+    button("PNG", "Save the picture as a PNG file", () => this.save("png"));
     this.switches = {};
     const check = (name, words, on, act) => {
       const label = element("label", "avial-timeline-check");
@@ -644,9 +645,16 @@ class Timeline {
     if (!this.plot.clientWidth) return;
     this.look = this.colours();
     [this.chart.dataset.from, this.chart.dataset.to] = [this.from, this.to]; // for whoever looks
-    this.drawAxis();
+    const axis = this.axis.getContext("2d");
+    axis.clearRect(0, 0, this.axis.clientWidth, AXIS);
+    this.drawAxis(axis);
     const context = this.plot.getContext("2d");
     context.clearRect(0, 0, this.plot.clientWidth, this.plot.clientHeight);
+    this.drawPlot(context);
+    for (const canvas of this.controls.querySelectorAll("canvas")) this.drawSwatch(canvas);
+  }
+
+  drawPlot(context) {
     this.drawGrid(context);
     context.save();
     context.beginPath();
@@ -656,33 +664,46 @@ class Timeline {
     if (this.switches.path?.checked) this.drawPath(context);
     this.drawArrows(context);
     context.restore();
-    for (const canvas of this.controls.querySelectorAll("canvas")) this.drawSwatch(canvas);
   }
 
   /** What is shown as a file: names, axis and bars as they stand. */
-  async save() {
+  async save(form) {
     this.draw();
-    const scale = this.plot.width / this.plot.clientWidth;
-    const picture = document.createElement("canvas");
-    [picture.width, picture.height] = [this.plot.width, this.axis.height + this.plot.height];
-    const context = picture.getContext("2d");
+    const [width, height] = [this.plot.clientWidth, AXIS + this.plot.clientHeight];
+    let blob;
+    if (form === "svg") {
+      const drawing = new SvgContext();
+      this.drawPicture(drawing, width, height);
+      blob = new Blob([drawing.picture(width, height)], { type: "image/svg+xml" });
+    } else {
+      const canvas = element("canvas");
+      const scale = this.plot.width / width;
+      [canvas.width, canvas.height] = [this.plot.width, Math.round(height * scale)];
+      const context = canvas.getContext("2d");
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      this.drawPicture(context, width, height);
+      blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    }
+    const name = { href: URL.createObjectURL(blob), download: `timeline.${form}` };
+    const link = element("a", "", "", name);
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  drawPicture(context, width, height) {
     context.fillStyle = this.look.paper;
-    context.fillRect(0, 0, picture.width, picture.height);
-    context.drawImage(this.axis, 0, 0);
-    context.drawImage(this.plot, 0, this.axis.height);
-    context.setTransform(scale, 0, 0, scale, 0, AXIS * scale);
+    context.fillRect(0, 0, width, height);
+    this.drawAxis(context);
+    context.translate(0, AXIS);
+    this.drawPlot(context);
     context.fillStyle = this.look.ink;
     context.font = "11px sans-serif";
-    context.textBaseline = "middle";
+    context.textAlign = "left";
     this.tops.forEach((top, number) => {
       if (top === Infinity) return;
       const name = this.gutter.children[number].querySelector(".avial-timeline-name");
-      context.fillText(name.textContent, 6, top + ROW / 2, GUTTER - 12);
+      context.fillText(name.textContent, 6, top + ROW / 2 + 4, GUTTER - 12);
     });
-    const blob = await new Promise((resolve) => picture.toBlob(resolve, "image/png"));
-    const link = element("a", "", "", { href: URL.createObjectURL(blob), download: "timeline.png" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   ticks() {
@@ -692,9 +713,7 @@ class Timeline {
     return [found, step];
   }
 
-  drawAxis() {
-    const context = this.axis.getContext("2d");
-    context.clearRect(0, 0, this.axis.clientWidth, AXIS);
+  drawAxis(context) {
     context.fillStyle = this.look.quiet;
     context.font = "11px sans-serif";
     context.textAlign = "right";
@@ -910,4 +929,148 @@ class Timeline {
     context.fill();
     context.lineWidth = 1;
   }
+}
+
+// As SVG -----------------------------------------------------------------------------------------
+
+/** As much of a canvas's context as the timeline draws with; every stroke becomes an element. */
+class SvgContext {
+  constructor() {
+    this.elements = [];
+    this.clips = 0;
+    this.path = "";
+    this.state = {
+      fillStyle: "#000", strokeStyle: "#000", lineWidth: 1, lineJoin: "miter", globalAlpha: 1,
+      font: "11px sans-serif", textAlign: "left", dash: [], dx: 0, dy: 0, open: 0,
+    };
+    this.stack = [];
+    for (const name of Object.keys(this.state)) {
+      Object.defineProperty(this, name, {
+        get: () => this.state[name],
+        set: (value) => (this.state[name] = value),
+      });
+    }
+  }
+
+  picture(width, height) {
+    const box = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+    const all = this.elements.join("\n");
+    return `<svg xmlns="http://www.w3.org/2000/svg" ${box}>\n${all}\n</svg>\n`;
+  }
+
+  save() {
+    this.stack.push(this.state);
+    this.state = { ...this.state, open: 0 };
+  }
+
+  restore() {
+    this.elements.push("</g>".repeat(this.state.open));
+    this.state = this.stack.pop();
+  }
+
+  clip() {
+    const id = `clip${++this.clips}`;
+    this.elements.push(`<clipPath id="${id}"><path d="${this.path}"/></clipPath>`);
+    this.elements.push(`<g clip-path="url(#${id})">`);
+    this.state.open++;
+  }
+
+  translate(x, y) {
+    this.state.dx += x;
+    this.state.dy += y;
+  }
+
+  at(x, y) {
+    return `${round(x + this.state.dx)} ${round(y + this.state.dy)}`;
+  }
+
+  beginPath() {
+    this.path = "";
+  }
+
+  moveTo(x, y) {
+    this.path += `M${this.at(x, y)}`;
+  }
+
+  lineTo(x, y) {
+    this.path += `L${this.at(x, y)}`;
+  }
+
+  bezierCurveTo(x1, y1, x2, y2, x, y) {
+    this.path += `C${this.at(x1, y1)} ${this.at(x2, y2)} ${this.at(x, y)}`;
+  }
+
+  rect(x, y, width, height) {
+    this.path += `M${this.at(x, y)}h${round(width)}v${round(height)}h${round(-width)}Z`;
+  }
+
+  fill() {
+    this.add(`<path d="${this.path}" ${this.filled()}/>`);
+  }
+
+  stroke() {
+    this.add(`<path d="${this.path}" ${this.stroked()}/>`);
+  }
+
+  fillRect(x, y, width, height) {
+    this.add(`<path d="${this.box(x, y, width, height)}" ${this.filled()}/>`);
+  }
+
+  strokeRect(x, y, width, height) {
+    this.add(`<path d="${this.box(x, y, width, height)}" ${this.stroked()}/>`);
+  }
+
+  setLineDash(dash) {
+    this.state.dash = dash;
+  }
+
+  /** Where a width is given and the words are too long, they are drawn closer together. */
+  fillText(words, x, y, most = Infinity) {
+    const long = words.length * 6 > most ? ` textLength="${most}" lengthAdjust="spacingAndGlyphs"` : "";
+    this.write(words, x, y, `${this.filled()}${long}`);
+  }
+
+  strokeText(words, x, y) {
+    this.write(words, x, y, this.stroked());
+  }
+
+  write(words, x, y, how) {
+    const anchor = { left: "start", center: "middle", right: "end" }[this.state.textAlign];
+    const [left, top] = this.at(x, y).split(" ");
+    const font = `style="font:${escaped(this.state.font)}" text-anchor="${anchor}"`;
+    this.add(`<text x="${left}" y="${top}" ${font} ${how}>${escaped(words)}</text>`);
+  }
+
+  box(x, y, width, height) {
+    return `M${this.at(x, y)}h${round(width)}v${round(height)}h${round(-width)}Z`;
+  }
+
+  filled() {
+    return `fill="${escaped(this.state.fillStyle)}"${this.faint()}`;
+  }
+
+  stroked() {
+    const { strokeStyle, lineWidth, lineJoin, dash } = this.state;
+    const dashes = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
+    const line = `stroke-width="${lineWidth}" stroke-linejoin="${lineJoin}"${dashes}`;
+    return `fill="none" stroke="${escaped(strokeStyle)}" ${line}${this.faint()}`;
+  }
+
+  faint() {
+    return this.state.globalAlpha === 1 ? "" : ` opacity="${this.state.globalAlpha}"`;
+  }
+
+  add(element) {
+    this.elements.push(element);
+  }
+}
+
+function round(number) {
+  return Math.round(number * 100) / 100;
+}
+
+function escaped(text) {
+  return String(text)
+    .replace(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, "\ufffd") // what XML has no place for
+    .replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }
