@@ -91,6 +91,9 @@ SENSIBLE = {
         "losses fall: True",
         "distir.all_reduce of",
         "the same losses: True",
+        "device 3 holds 1.31 KiB of weights",
+        "the first loss again: True",
+        "configurations on 4 devices",
         "✓ 960 bytes between ranks, planned",
     ),
     "12_gpu": (
