@@ -10,6 +10,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -81,6 +82,7 @@ class Connection:
     runs: int = 0
     compiled: int = 0
     gathers: int = 0
+    gathered_bytes: int = 0
     interpreted: int = 0
     steps: int = 0
     messages: int = 0
@@ -406,6 +408,7 @@ class Connection:
         refuse_lost(memory)
         self.meet("asks for the elements of an array")
         self.gathers += 1
+        self.gathered_bytes += prod(memory.shape) * memory.dtype.itemsize
         if memory.resident is None:
             return np.zeros(memory.shape, memory.dtype)
         return self.residence.take(memory.resident, memory.dtype)

@@ -123,11 +123,14 @@ class Namespace(Library):
 
     def report(self) -> dict[str, int]:
         """How often what was recorded has been run, of these without compiling it, and compiled;
-        steps of library code, and how often an array was brought here; messages and bytes between
-        ranks, as the runs counted them.
+        steps of library code, how often an array was brought here, and how many bytes; messages and
+        bytes between ranks, as the runs counted them.
         """
         known = [each.connection for each in self.family.values()]
-        names = ("runs", "interpreted", "compiled", "steps", "gathers", "messages", "bytes_moved")
+        names = (
+            "runs", "interpreted", "compiled", "steps", "gathers", "gathered_bytes", "messages",
+            "bytes_moved",
+        )  # fmt: skip
         return {name: sum(getattr(each, name) for each in known) for name in names}
 
     # -- creation ----------------------------------------------------------------------------------

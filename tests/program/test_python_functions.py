@@ -165,3 +165,19 @@ def test_what_every_run_raises_is_raised_without_one() -> None:
 def few(a, n):
     a[0] = 1
     assert n < 9, "so many"
+
+
+@avial_lab.program
+def greatest(a):
+    best, length = 0, 0
+    for start in range(a.shape[0]):
+        steps = a[start]
+        if steps > length:
+            best, length = start, steps
+    return best, length
+
+
+def test_the_greatest_and_where_it_is() -> None:
+    """Both cells are where the loop's parts are combined, whichever is bound first."""
+    a = np.array([0, 3, 1, 4, 1, 5, 9, 2, 6])
+    assert greatest(a) == (6, 9)

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import avial_lab.ptensor as xp
-from avial_lab.core.regions import Box
 from tests.ptensor.test_programs import Step, programs, run
 
 ME, ALL = xp.on().connection.residence.rank, xp.on().ranks  # type: ignore[union-attr]
@@ -60,7 +59,10 @@ def check_library_and_errors() -> None:
         np.asarray(halves), np.sqrt(np.arange(2e5)) * 0.5 + np.arange(2e5), rtol=1e-15
     )
     assert xp.report()["compiled"] == 1
-    assert Box.whole((7,)).size == x.size
+    one = xp.asarray(np.array(2.5))
+    assert (float(one), float(one * 2), one.local.size) == (2.5, 5.0, int(ME == 0))
+    x[x < 1.0] = 0.0
+    assert float(x[6]) == 0.0
 
 
 def check_layouts(*, compiled: bool) -> None:

@@ -102,7 +102,7 @@ class OwnRanks:
         boxes = [
             whole if whole_on_each else rows(array.shape, r, self.ranks) for r in range(self.ranks)
         ]
-        self._keep(made, boxes, array[boxes[self.rank].slices])
+        self._keep(made, boxes, lambda box: array[(..., *box.slices)])
         return made
 
     def join(self, part: np.ndarray) -> Resident:
@@ -122,15 +122,17 @@ class OwnRanks:
         rest = part.shape[1:]
         made = self.new((ends[-1], *rest), part.itemsize)
         boxes = [Box((low, *(0 for _ in rest)), (high, *rest)) for low, high in pairwise(ends)]
-        self._keep(made, boxes, part)
+        self._keep(made, boxes, lambda _: part)
         return made
 
-    def _keep(self, made: Resident, boxes: Sequence[Box], part: np.ndarray) -> None:
+    def _keep(
+        self, made: Resident, boxes: Sequence[Box], part: Callable[[Box], np.ndarray]
+    ) -> None:
         name = made.storage.name
         made.pieces = tuple(Piece(r, name, box) for r, box in enumerate(boxes) if not box.empty)
         mine = boxes[self.rank]
         if not mine.empty:
-            KeepPieces(made.number, made.storage, (mine,))(*pack([as_bytes(part)]))
+            KeepPieces(made.number, made.storage, (mine,))(*pack([as_bytes(part(mine))]))
 
     def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
         """The whole array, each element from one of the ranks that hold it, on every rank."""

@@ -83,24 +83,43 @@ class Typed:
     truth: bool = False
 
 
+@dataclass(frozen=True)
+class Called:
+    """Another function of the text. returns: its type; None of one without a result."""
+
+    parameters: tuple[Parameter, ...]
+    returns: str | None
+
+
+CALL = "call "
+"""What a function's name begins with in Python's tree, which hides nothing of Python's."""
+
+
 @dataclass
 class Conversion:
-    """Of one function. refuse: makes the error for what cannot be, at a node of C's tree."""
+    """Of one function. refuse: makes the error for what cannot be, at a node of C's tree. others:
+    the text's function of a name, which is then converted, too.
+    """
 
     definition: c_ast.FuncDef
     typedefs: Mapping[str, c_ast.Node]
     refuse: Refuse
+    others: Callable[[str], Called | None] = lambda _: None
     scalars: dict[str, str] = field(default_factory=dict[str, str])
     arrays: dict[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     returns: str | None = None
 
     # -- the whole ---------------------------------------------------------------------------------
 
-    def function(self) -> tuple[ast.FunctionDef, list[Parameter]]:
+    def signature(self) -> Called:
         declared = self.definition.decl.type
         given = [] if declared.args is None else declared.args.params
-        parameters = [self.parameter(each) for each in given if not _is_void(each)]
+        parameters = tuple(self.parameter(each) for each in given if not _is_void(each))
         self.returns = None if _is_void(declared) else self.type_of(declared.type)
+        return Called(parameters, self.returns)
+
+    def function(self) -> tuple[ast.FunctionDef, tuple[Parameter, ...]]:
+        parameters = self.signature().parameters
         arguments = ast.arguments(
             posonlyargs=[], args=[ast.arg(each.name) for each in parameters], kwonlyargs=[],
             kw_defaults=[], defaults=[],
@@ -231,6 +250,8 @@ class Conversion:
                 if node.expr is None or self.returns is None:
                     return [ast.Return(None)]
                 return [ast.Return(self.as_type(self.expression(node.expr), self.returns))]
+            case c_ast.FuncCall():
+                return [ast.Expr(self.call(node, for_result=False).node)]
             case c_ast.Break():
                 return [ast.Break()]
             case c_ast.Continue():
@@ -461,14 +482,21 @@ class Conversion:
         op = {"-": ast.USub, "+": ast.UAdd, "~": ast.Invert}[node.op]()
         return Typed(ast.UnaryOp(op, self.as_type(x, dtype)), dtype)
 
-    def call(self, node: c_ast.FuncCall) -> Typed:
+    def call(self, node: c_ast.FuncCall, *, for_result: bool = True) -> Typed:
         name = node.name.name if isinstance(node.name, c_ast.ID) else ""
+        other = self.others(name)
+        if other is not None:
+            if for_result and other.returns is None:
+                raise self.refuse(f"{name} returns nothing", "call it as a statement", node)
+            return self.call_of(name, other, node)
         plain = name.removesuffix("f")
         single = name not in _MATH and plain in _MATH
         known = plain if single else name
         if known not in _MATH:
             raise self.refuse(
-                f"the function {name or 'here'} is not there", "inline it; of math.h many are", node
+                f"the function {name or 'here'} is not there",
+                "define it in the file; of math.h many are there",
+                node,
             )
         dtype = "int32" if known in _WHOLE else "float32" if single else "float64"
         given = [] if node.args is None else node.args.exprs
@@ -481,6 +509,46 @@ class Conversion:
             case word:
                 made = ast.Call(_dotted(word if word == ABS else f"{NUMPY}.{word}"), arguments, [])
         return Typed(self.place(made, node), dtype)
+
+    def call_of(self, name: str, other: Called, node: c_ast.FuncCall) -> Typed:
+        """Of a function of the text: numbers are converted, arrays are handed over as they are."""
+        given = [] if node.args is None else node.args.exprs
+        if len(given) != len(other.parameters):
+            words = f"{name} takes {len(other.parameters)} arguments, and is given {len(given)}"
+            raise self.refuse(words, "", node)
+        arguments = [
+            self.as_type(self.expression(each), parameter.dtype)
+            if parameter.extents is None
+            else self.whole_array(each, parameter, parameter.extents)
+            for each, parameter in zip(given, other.parameters, strict=True)
+        ]
+        made = ast.Call(ast.Name(CALL + name, ast.Load()), arguments, [])
+        return Typed(self.place(made, node), other.returns or "int32")
+
+    def whole_array(
+        self, node: c_ast.Node, parameter: Parameter, extents: tuple[int | None, ...]
+    ) -> ast.expr:
+        """`a`, or `a[i]` of one with more dimensions."""
+        places: list[ast.expr] = []
+        inner = node
+        while isinstance(inner, c_ast.ArrayRef):
+            places.insert(0, self.expression(inner.subscript).node)
+            inner = inner.name
+        if not isinstance(inner, c_ast.ID) or inner.name not in self.arrays:
+            raise self.refuse(f"'{parameter.name}' is an array", "hand over an array", node)
+        dtype, rank = self.arrays[inner.name]
+        if dtype != parameter.dtype or rank - len(places) != len(extents):
+            raise self.refuse(
+                f"'{parameter.name}' is an array of {len(extents)} dimensions of "
+                f"{parameter.dtype}, and is given one of {rank - len(places)} of {dtype}",
+                "hand over an array of that kind",
+                node,
+            )
+        base: ast.expr = self.place(ast.Name(inner.name, ast.Load()), inner)
+        if not places:
+            return base
+        index = places[0] if len(places) == 1 else ast.Tuple(places, ast.Load())
+        return self.place(ast.Subscript(base, index, ast.Load()), node)
 
     # -- types -------------------------------------------------------------------------------------
 

@@ -17,7 +17,17 @@ from typing import Any
 import numpy as np
 from pycparser import c_ast, c_parser
 
-from avial_lab.compiler.frontends.c.convert import ABS, MAX, MIN, NUMPY, Conversion, Parameter
+from avial_lab.compiler.frontends.c.convert import (
+    ABS,
+    CALL,
+    MAX,
+    MIN,
+    NUMPY,
+    Called,
+    Conversion,
+    Parameter,
+    Refuse,
+)
 from avial_lab.compiler.frontends.c.preprocess import preprocessed
 from avial_lab.compiler.frontends.python.source import GIVEN, FunctionSource
 from avial_lab.core.errors import AvialError, BindError, CellSpan, ParseError, VerifyError
@@ -80,11 +90,37 @@ def c_function(
         line, column = (1, 1) if coord is None else (coord.line, coord.column or 1)
         return VerifyError(words, span=CellSpan(file, text, line, column), hint=hint or None)
 
-    typedefs = {each.name: each.type for each in tree.ext if isinstance(each, c_ast.Typedef)}
     found = _defined(tree, file, name)
-    made, parameters = Conversion(found, typedefs, refuse).function()
-    source = FunctionSource(made.name, file, text, made)
-    return CFunction(source, tuple(parameters), _stub(source, parameters))
+    return _File(tree, file, text, refuse).converted(found)
+
+
+class _File:
+    """The functions of a text, which know each other."""
+
+    def __init__(self, tree: c_ast.FileAST, file: str, text: str, refuse: Refuse) -> None:
+        self.file, self.text, self.refuse = file, text, refuse
+        self.typedefs = {e.name: e.type for e in tree.ext if isinstance(e, c_ast.Typedef)}
+        self.defined = {e.decl.name: e for e in tree.ext if isinstance(e, c_ast.FuncDef)}
+        self.around: dict[str, Any] = {
+            NUMPY: np, ABS: abs, MAX: max, MIN: min, "VerifyError": VerifyError
+        }  # fmt: skip
+        self.known: dict[str, Called] = {}
+
+    def converted(self, definition: c_ast.FuncDef) -> CFunction:
+        conversion = Conversion(definition, self.typedefs, self.refuse, self.called)
+        made, parameters = conversion.function()
+        source = FunctionSource(made.name, self.file, self.text, made)
+        return CFunction(source, parameters, _stub(source, parameters, self.around))
+
+    def called(self, name: str) -> Called | None:
+        definition = self.defined.get(name)
+        if definition is None:
+            return None
+        if name not in self.known:
+            conversion = Conversion(definition, self.typedefs, self.refuse)
+            self.known[name] = conversion.signature()
+            self.around[CALL + name] = self.converted(definition).function
+        return self.known[name]
 
 
 def _defined(tree: c_ast.FileAST, file: str, name: str | None) -> c_ast.FuncDef:
@@ -114,14 +150,18 @@ def _syntax(message: str, file: str, text: str) -> ParseError:
     return ParseError(f"this is no C that is known here{words}", span=span)
 
 
-def _stub(source: FunctionSource, parameters: Sequence[Parameter]) -> types.FunctionType:
+def _stub(
+    source: FunctionSource, parameters: Sequence[Parameter], around: dict[str, Any]
+) -> types.FunctionType:
+    """around: what it takes from outside, other functions of the text among it."""
+
     def called(*args: object) -> object:
         raise VerifyError("a C function cannot be run as Python", hint="call the program")
 
-    around = {NUMPY: np, ABS: abs, MAX: max, MIN: min, "VerifyError": VerifyError}
     made = types.FunctionType(called.__code__, around, source.name)
     order = [Argument(each.name, Argument.POSITIONAL_OR_KEYWORD) for each in parameters]
     marked: Any = made
     marked.__signature__ = Signature(order)
+    marked.__module__ = source.file
     setattr(made, GIVEN, source)
     return made

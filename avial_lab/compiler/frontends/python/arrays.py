@@ -540,7 +540,14 @@ class Arrays:
         if self.shared:
             made = replace(self.fresh(kind, ()), kind=kind)
         else:
-            name = self.e.value(f"memref.alloca() : {memref((), kind)}", "cell")
+            name = self.e.fresh("cell")
+            line = f"{name} = memref.alloca() : {memref((), kind)}"
+            if self.e.depth == 1 and self.e.plain:
+                # All of the function's stand before its first statement, so that the cells which
+                # one loop combines (the greatest, and where it is) are in one place.
+                self.e.entry.append(f"  {line}{self.e.place}")
+            else:
+                self.e.line(line)
             made = whole(name, kind, (), own=True)
         if first is not None:
             self.store(first, made, [])

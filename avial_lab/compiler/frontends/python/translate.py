@@ -237,10 +237,10 @@ class Translation:
         else:
             self.told = self.result_of(self.block_with_result(self._body_of(self.source)))
         lines = [*self.e.entry, *self.e.lines]
-        freed = [line.split(" = ")[0].strip() for line in self.e.entry]
+        made = [line for line in self.e.entry if " = memref.alloc() : " in line]
+        freed = [line.split(" = ")[0].strip() for line in made]
         types = {
-            n: line.split(" : ")[1].split(" loc(")[0]
-            for n, line in zip(freed, self.e.entry, strict=True)
+            n: line.split(" : ")[1].split(" loc(")[0] for n, line in zip(freed, made, strict=True)
         }
         lines += [
             f"  memref.dealloc {name} : {types[name]}{self.e.place}"

@@ -18,6 +18,8 @@ from avial_lab.compiler.frontends.mlir.tensors import run_pipeline
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.placements import fit_constant, is_tensor, with_placement
+from avial_lab.compiler.passes.distir.memories import subview_of
+from avial_lab.compiler.passes.distir.task_order import Part
 from avial_lab.core.regions import Box
 from avial_lab.planning.tensor_placement import Kind
 
@@ -316,3 +318,32 @@ def first_of_loops(op: ir.Operation, boxes: Mapping[ir.Value, Box]) -> dict[int,
         for loop, start in zip(dims, boxes[value].start, strict=True)
         if loop is not None and start
     }
+
+
+def inlined(body: ir.Operation, parts: Sequence[Part]) -> None:
+    """The body's operations, on these parts."""
+    block = body.regions[0].blocks[0]
+    inside: dict[ir.Value, ir.Value] = {}
+    for argument, part in zip(block.arguments, parts, strict=True):
+        value = subview_of(part)
+        if value.type != argument.type and not _takes_any(argument):
+            value = memref.CastOp(argument.type, value).result
+        inside[argument] = value
+    for view in block.operations:
+        op = view.operation
+        if op.name == "func.return":
+            continue
+        copy = op.clone()
+        remap(copy, inside)
+        for inner in operations_in(copy):
+            remap(inner, inside)
+        inside.update(zip(op.results, copy.results, strict=True))
+
+
+def _takes_any(argument: ir.Value) -> bool:
+    """Whether all its uses take memory however it lies."""
+    return all(
+        use.owner.operation.name.startswith("linalg.")
+        or use.owner.operation.name in ("memref.copy", "memref.load", "memref.store", "memref.dim")
+        for use in argument.uses
+    )

@@ -6,7 +6,7 @@ rank, and their order is that in which ranks run them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -15,7 +15,6 @@ from mlir.dialects import memref
 
 from avial_lab.compiler.analysis.placements.check import check_placements
 from avial_lab.compiler.analysis.placements.report import told_of
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.codegen.describe_split import text_attributes
 from avial_lab.compiler.ir.attributes import (
     DIVIDED,
@@ -28,15 +27,22 @@ from avial_lab.compiler.ir.attributes import (
     SUMMED,
     WEIGHTS,
 )
-from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
 from avial_lab.compiler.ir.locations import name_of, span_of
-from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine
-from avial_lab.compiler.passes.distir.memories import Held, Memory, kind_of, subview_of
-from avial_lab.compiler.passes.distir.segments import Segment, cut, used_by
+from avial_lab.compiler.passes.distir.held_by_devices import held_by_devices
+from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine, inlined
+from avial_lab.compiler.passes.distir.memories import (
+    Held,
+    Memory,
+    allocated,
+    fill,
+    kind_of,
+    memory_type,
+    subview_of,
+)
+from avial_lab.compiler.passes.distir.segments import Segment, cut, terms_of, used_by
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
     Part,
@@ -46,8 +52,7 @@ from avial_lab.compiler.passes.distir.task_order import (
     living,
 )
 from avial_lab.core.errors import PassError
-from avial_lab.core.regions import Box, union
-from avial_lab.core.words import format_bytes
+from avial_lab.core.regions import Box
 from avial_lab.planning.tensor_placement import COPY, Kind, Mesh, Placement, divided_sums
 
 
@@ -108,7 +113,7 @@ class _Lowering:
             link(jobs)
             jobs = in_pipeline_order(jobs, self._places(), self.order)
         self._emit(jobs)
-        return tuple(self._held_by_devices(jobs))
+        return tuple(held_by_devices(jobs, self.roles))
 
     def _wanted(self) -> set[object]:
         """What somebody reads after the last task: the caller results, devices what they keep."""
@@ -117,41 +122,6 @@ class _Lowering:
             kept = [self.returned[k] for k in ir.DenseI64ArrayAttr(self.function.attributes[KEPT])]
             wanted |= {(memory, slot) for memory in kept for slot in range(memory.slots)}
         return wanted
-
-    def _held_by_devices(self, jobs: Sequence[Job]) -> Iterator[str]:
-        """The memory that the jobs of each device touch, but for what they allocate themselves."""
-        touched: dict[int, dict[tuple[Memory, int], list[Box]]] = {}
-        for job in jobs:
-            for part in (*job.reads, *job.writes):
-                of_device = touched.setdefault(job.device, {})
-                of_device.setdefault(part.memory, []).append(part.box)
-        for device, memories in sorted(touched.items()):
-            nbytes = sum(
-                sum(box.size for box in union(boxes)) * itemsize_of(memory.element)
-                for (memory, _), boxes in memories.items()
-            )
-            yield f"device {device} works on {format_bytes(nbytes)} of arrays"
-            own = {part.memory for job in jobs if job.device == device for part in job.writes}
-            yield from self._state_held(device, memories, own)
-
-    def _state_held(
-        self,
-        device: int,
-        memories: Mapping[tuple[Memory, int], Sequence[Box]],
-        own: set[object],
-    ) -> Iterator[str]:
-        """Of these, what a training step holds of weights, gradients and for its optimizer."""
-        if not self.roles:
-            return
-        nbytes: dict[str, int] = {"weights": 0, "gradients": 0, "state": 0}
-        for (memory, slot), boxes in memories.items():
-            kind = self.roles.get(memory)
-            # What is on its way round a ring lies in slots of others.
-            if kind is not None and (memory.slots == 1 or (memory, slot) in own):
-                size = sum(box.size for box in union(boxes))
-                nbytes[kind] += size * itemsize_of(memory.element)
-        told = ", ".join(f"{format_bytes(n)} of {kind}" for kind, n in nbytes.items())
-        yield f"device {device} holds {told} of the optimizer"
 
     def _check_static(self) -> None:
         number = next((v for v in self.end.operands if not is_tensor(v.type)), None)
@@ -382,11 +352,11 @@ class _Lowering:
                 for (value, part), kind in zip(outputs, added, strict=True)
             ]
             body = self.bodies.of(operations, boxes, given, made)
-            self._inline(body, [*reads, *(part for _, part in outputs)])
+            inlined(body, [*reads, *(part for _, part in outputs)])
 
         # That of the first turn tells for all.
         terms = [
-            self._terms(value)
+            terms_of(value, self.cut)
             for (value, _), kind in zip(outputs, added, strict=True)
             if kind is not None and not turn
         ]
@@ -472,28 +442,12 @@ class _Lowering:
                 name = self._name(f"Z{number + 1}_{k}", device, -1)
 
                 def write(part: Part = part, kind: Kind = kind) -> None:
-                    self._fill(subview_of(part), kind)
+                    fill(subview_of(part), kind)
 
                 self.jobs.append(
                     Job(name, device, segment.key.depth, -1, [], [part],
                         self._task(name, device, segment.operations[0].location, write))
                 )  # fmt: skip
-
-    def _fill(self, memory: ir.Value, kind: Kind) -> None:
-        element = ir.MemRefType(memory.type).element_type
-        text = {Kind.SUM: "0.0", Kind.MAX: "-inf", Kind.MIN: "inf"}[kind]
-        if isinstance(element, ir.FloatType):
-            value = ir.FloatAttr.get(element, float(text))
-        else:
-            value = ir.IntegerAttr.get(element, 0)
-        neutral = ir.Operation.create("arith.constant", [element], [], {"value": value}).result
-        scratch = ir.Operation.create(
-            "linalg.fill", [], [neutral, memory],
-            {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1,
-        )  # fmt: skip
-        block = ir.Block.create_at_start(scratch.regions[0], [element] * 2, [memory.location] * 2)
-        with ir.InsertionPoint(block):
-            ir.Operation.create("linalg.yield", [], [block.arguments[0]])
 
     def _reduce(self, move: ir.Operation) -> None:
         """Along each axis in turn: every device adds its part to what came from the one before, and
@@ -559,7 +513,7 @@ class _Lowering:
                 to = target if hop == parts else Part((spare.memory, slot), box)
                 kind = have.along[axis].kind
                 # The first task tells how many terms there are for all.
-                terms = 0 if step else self._terms(move.operands[0])
+                terms = 0 if step else terms_of(move.operands[0], self.cut)
                 name = self._name(f"{base}_{step}", where[at], turn)
                 self._add(move, name, where[at], turn, total, mine, to, kind, terms)
                 step += 1
@@ -595,25 +549,6 @@ class _Lowering:
                 self._task(name, device, move.location, write),
                 terms=terms, stage=self.stage_of_mesh[segment.key.mesh] if segment else 0)
         )  # fmt: skip
-
-    def _terms(self, value: ir.Value) -> int:
-        """Of the sums whose parts a value is, at most; 0 where their order does not matter."""
-        if not isinstance(value.type.element_type, ir.FloatType):
-            return 0
-        value = self.cut.source(value)
-        while not isinstance(value.owner, ir.Block) and value.owner.operation.name in MOVES:
-            value = self.cut.source(value.owner.operation.operands[0])
-        if isinstance(value.owner, ir.Block):
-            return 0
-        op = value.owner.operation
-        loops = loops_of(op)
-        extents = {
-            loop: extent
-            for operand, dims in zip(op.operands, loops.operands, strict=True)
-            for loop, extent in zip(dims, operand.type.shape if dims else (), strict=True)
-            if loop is not None and loops.is_reduction(loop)
-        }
-        return prod(extents.values())
 
     def _copy_out(self, value: ir.Value, memory: Memory) -> None:
         placement = self.cut.placements.get(value)
@@ -680,7 +615,7 @@ class _Lowering:
                 regions=1,
                 ip=ir.InsertionPoint(self.function),
             )
-        kinds = [_memory_type(a.type) for a in self.block.arguments]
+        kinds = [memory_type(a.type) for a in self.block.arguments]
         locations = [a.location for a in self.block.arguments]
         block = ir.Block.create_at_start(new.regions[0], kinds, locations)
         for old, argument in zip(self.block.arguments, block.arguments, strict=True):
@@ -747,32 +682,13 @@ class _Lowering:
         for memory in self.results:
             if memory.first is None:
                 kind = ir.MemRefType.get(list(memory.shape), memory.element)
-                memory.first = _allocated(kind, memory.name)
+                memory.first = allocated(kind, memory.name)
         for memory, used in slots.items():
             if memory.memory is not None or (memory.first is not None and used == {0}):
                 continue
             shape = [memory.slots, *memory.shape] if memory.slots > 1 else list(memory.shape)
-            memory.memory = _allocated(ir.MemRefType.get(shape, memory.element), memory.name)
+            memory.memory = allocated(ir.MemRefType.get(shape, memory.element), memory.name)
         return [memory.first for memory in self.returned if memory.first is not None]
-
-    def _inline(self, body: ir.Operation, parts: Sequence[Part]) -> None:
-        """The body's operations, on these parts."""
-        block = body.regions[0].blocks[0]
-        inside: dict[ir.Value, ir.Value] = {}
-        for argument, part in zip(block.arguments, parts, strict=True):
-            value = subview_of(part)
-            if value.type != argument.type and not _takes_any(argument):
-                value = memref.CastOp(argument.type, value).result
-            inside[argument] = value
-        for view in block.operations:
-            op = view.operation
-            if op.name == "func.return":
-                continue
-            copy = op.clone()
-            remap(copy, inside)
-            for inner in operations_in(copy):
-                remap(inner, inside)
-            inside.update(zip(op.results, copy.results, strict=True))
 
 
 def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Placement:
@@ -781,24 +697,3 @@ def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Plac
         along = divided_sums(move.results[0].type.shape, source, axis)
         source = source.with_axis(axis, along)
     return source
-
-
-def _allocated(kind: ir.MemRefType, name: str) -> ir.Value:
-    """Memory, with a name where it has one."""
-    here = ir.Location.current
-    return memref.AllocOp(kind, [], [], loc=ir.Location.name(name, here) if name else here).result
-
-
-def _takes_any(argument: ir.Value) -> bool:
-    """Whether all its uses take memory however it lies."""
-    return all(
-        use.owner.operation.name.startswith("linalg.")
-        or use.owner.operation.name in ("memref.copy", "memref.load", "memref.store", "memref.dim")
-        for use in argument.uses
-    )
-
-
-def _memory_type(type_: ir.Type) -> ir.Type:
-    if not is_tensor(type_):
-        return type_
-    return ir.MemRefType.get(list(type_.shape), type_.element_type)

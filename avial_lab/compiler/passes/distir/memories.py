@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import memref
 
+from avial_lab.compiler.ir.placements import is_tensor
 from avial_lab.compiler.passes.distir.task_order import Part
 from avial_lab.core.regions import Box
-from avial_lab.planning.tensor_placement import Mesh, Placement
+from avial_lab.planning.tensor_placement import Kind, Mesh, Placement
 
 
 @dataclass(eq=False)
@@ -92,3 +94,34 @@ def _strides(shape: list[int]) -> list[int]:
     for d in range(len(shape) - 2, -1, -1):
         strides[d] = strides[d + 1] * shape[d + 1]
     return strides
+
+
+def allocated(kind: ir.MemRefType, name: str) -> ir.Value:
+    """Memory, with a name where it has one."""
+    here = ir.Location.current
+    return memref.AllocOp(kind, [], [], loc=ir.Location.name(name, here) if name else here).result
+
+
+def memory_type(type_: ir.Type) -> ir.Type:
+    """A tensor's memory; other types as they are."""
+    if not is_tensor(type_):
+        return type_
+    return ir.MemRefType.get(list(type_.shape), type_.element_type)
+
+
+def fill(memory: ir.Value, kind: Kind) -> None:
+    """Every element is what changes nothing when it is combined."""
+    element = ir.MemRefType(memory.type).element_type
+    text = {Kind.SUM: "0.0", Kind.MAX: "-inf", Kind.MIN: "inf"}[kind]
+    if isinstance(element, ir.FloatType):
+        value = ir.FloatAttr.get(element, float(text))
+    else:
+        value = ir.IntegerAttr.get(element, 0)
+    neutral = ir.Operation.create("arith.constant", [element], [], {"value": value}).result
+    scratch = ir.Operation.create(
+        "linalg.fill", [], [neutral, memory],
+        {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1,
+    )  # fmt: skip
+    block = ir.Block.create_at_start(scratch.regions[0], [element] * 2, [memory.location] * 2)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("linalg.yield", [], [block.arguments[0]])

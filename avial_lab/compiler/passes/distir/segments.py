@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from mlir import ir
 
+from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import REPEATED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
@@ -224,3 +226,23 @@ def _within(operand: ir.Value, value: ir.Value, cut: Cut) -> bool:
             return False
         operand = move.operands[0]
     return True
+
+
+def terms_of(value: ir.Value, cut: Cut) -> int:
+    """Of the sums whose parts a value is, at most; 0 where their order does not matter."""
+    if not isinstance(value.type.element_type, ir.FloatType):
+        return 0
+    value = cut.source(value)
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in MOVES:
+        value = cut.source(value.owner.operation.operands[0])
+    if isinstance(value.owner, ir.Block):
+        return 0
+    op = value.owner.operation
+    loops = loops_of(op)
+    extents = {
+        loop: extent
+        for operand, dims in zip(op.operands, loops.operands, strict=True)
+        for loop, extent in zip(dims, operand.type.shape if dims else (), strict=True)
+        if loop is not None and loops.is_reduction(loop)
+    }
+    return prod(extents.values())

@@ -180,3 +180,49 @@ def test_which_function() -> None:
         c_function(text, "a.c")
     with pytest.raises(AvialError, match="did you mean 'two'"):
         c_function(text, "a.c", "tow")
+
+
+OTHERS = """
+static double square(double x) { return x * x; }
+static int clamp(int v, int lo, int hi) { if (v < lo) return lo; if (v > hi) return hi; return v; }
+static double sum(int n, double a[n])
+{ double t = 0; for (int i = 0; i < n; i++) t += a[i]; return t; }
+static void scale(int n, double a[n], double s)
+{ for (int i = 0; i < n; i++) a[i] = square(a[i]) * s; }
+void kernel(int n, int m, double A[n][m], double out[n], int k[n]) {
+  for (int i = 0; i < n; i++) {
+    scale(m, A[i], 0.5);
+    out[i] = square(A[i][0]) + sum(m, A[i]);
+    k[i] = clamp(k[i], 2, 5) + clamp(2.9, 0, 9);
+  }
+}
+"""
+
+
+def test_functions_of_the_file_are_called() -> None:
+    a, out, k = np.random.default_rng(3).random((6, 4)), np.zeros(6), np.arange(6, dtype=np.int32)
+    scaled = (a * a) * 0.5
+    wanted = [row[0] * row[0] + (((row[0] + row[1]) + row[2]) + row[3]) for row in scaled]
+    interpreted(c_function(OTHERS, "k.c", "kernel").function, 6, 4, a, out, k)
+    assert out.tolist() == wanted
+    assert a.tolist() == scaled.tolist()
+    assert k.tolist() == [4, 4, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("f(a);", "f takes 2 arguments, and is given 1"),
+        ("f(a, a);", "is an array here"),
+        ("a[0] = f(a, 1);", "f returns nothing"),
+        ("f(b, 1);", "is given one of 1 of float32"),
+        ("g(1);", "the function g is not there"),
+    ],
+)
+def test_calls_that_are_refused(call: str, words: str) -> None:
+    text = (
+        "static void f(double *x, int n) { x[0] = n; }\n"
+        f"void k(double *a, float *b) {{ {call} }}\n"
+    )
+    with pytest.raises(AvialError, match=words):
+        c_function(text, "k.c", "k")

@@ -1,0 +1,52 @@
+"""What each device works on, in words.
+
+Jobs in memory, the roles of memories -> lines for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from avial_lab.compiler.ir.operations import itemsize_of
+from avial_lab.compiler.passes.distir.memories import Memory
+from avial_lab.compiler.passes.distir.task_order import Job
+from avial_lab.core.regions import Box, union
+from avial_lab.core.words import format_bytes
+
+
+def held_by_devices(jobs: Sequence[Job], roles: Mapping[Memory, str]) -> Iterator[str]:
+    """The memory that the jobs of each device touch, but for what they allocate themselves;
+    of memory that has a role, as weights, gradients or state, how much has it.
+    """
+    touched: dict[int, dict[tuple[Memory, int], list[Box]]] = {}
+    for job in jobs:
+        for part in (*job.reads, *job.writes):
+            of_device = touched.setdefault(job.device, {})
+            of_device.setdefault(part.memory, []).append(part.box)
+    for device, memories in sorted(touched.items()):
+        nbytes = sum(
+            sum(box.size for box in union(boxes)) * itemsize_of(memory.element)
+            for (memory, _), boxes in memories.items()
+        )
+        yield f"device {device} works on {format_bytes(nbytes)} of arrays"
+        own = {part.memory for job in jobs if job.device == device for part in job.writes}
+        if roles:
+            yield _state_held(device, memories, own, roles)
+
+
+def _state_held(
+    device: int,
+    memories: Mapping[tuple[Memory, int], Sequence[Box]],
+    own: set[object],
+    roles: Mapping[Memory, str],
+) -> str:
+    """Of these, what a training step holds of weights, gradients and for its optimizer."""
+    nbytes: dict[str, int] = {"weights": 0, "gradients": 0, "state": 0}
+    for (memory, slot), boxes in memories.items():
+        kind = roles.get(memory)
+        # What is on its way round a ring lies in slots of others.
+        if kind is not None and (memory.slots == 1 or (memory, slot) in own):
+            size = sum(box.size for box in union(boxes))
+            nbytes[kind] += size * itemsize_of(memory.element)
+    told = ", ".join(f"{format_bytes(n)} of {kind}" for kind, n in nbytes.items())
+    return f"device {device} holds {told} of the optimizer"
