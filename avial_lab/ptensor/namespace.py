@@ -557,7 +557,7 @@ class Namespace(Library):
         """A copy: what another library has is in one place."""
         del device  # `follow` has gone to it
         if isinstance(x, Array):
-            return self.asarray(x, copy=copy)
+            return self.asarray(x, device=self.device, copy=copy)
         if copy is False:
             raise BufferError("what is elsewhere has to be copied to the ranks")
         return self.asarray(np.from_dlpack(x))

@@ -105,6 +105,7 @@ def check_devices() -> None:
     assert len(x.layout.splitlines()[0].split("  ")) == 2
     here = x.to_device("default")
     assert here.device == "default"
+    assert xp.from_dlpack(here, device="cuda:0").device == "cuda:0"
     np.testing.assert_array_equal(np.asarray(here), array)
     with pytest.raises(ValueError, match=r"one on device 'cuda:0' .* one on device 'default'"):
         xp.add(x, here)
