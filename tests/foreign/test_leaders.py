@@ -265,3 +265,39 @@ def test_it_finds_the_first(name: str, n: int, numbers: tuple[int, ...], cluster
         assert "avial.reduced" in program.stages["avial"].text
         assert program.plan is not None
         assert not any(phase.whole for phase in program.plan.phases)
+
+
+MEMORY = {
+    "b": "%b = memref.alloca() : memref<f64>",
+    "p": "%p = memref.alloca() : memref<index>",
+    "B": "memref.store %m, %b[] : memref<f64>",
+    "P": "memref.store %none, %p[] : memref<index>",
+}
+
+
+@pytest.mark.parametrize("order", ["pPbB", "bBpP", "pbPB", "bpBP"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_wherever_their_memory_is_taken(order: str, ranks: int) -> None:
+    """Also after the first store of the function: within the schedule, unknown to the ranks."""
+    taken = "\n".join(MEMORY[each] for each in order)
+    text = f"""
+    func.func @f(%A: memref<17xf64>, %at: memref<1xindex>) {{
+      %none = arith.constant 99 : index
+      %m = arith.constant -1.0 : f64
+      {taken}
+      affine.for %i = 0 to 17 {{
+        %v = affine.load %A[%i] : memref<17xf64>
+        %w = memref.load %b[] : memref<f64>
+        %c = arith.cmpf ogt, %v, %w : f64
+        scf.if %c {{
+          memref.store %v, %b[] : memref<f64>
+          memref.store %i, %p[] : memref<index>
+        }}
+      }}
+      %q = memref.load %p[] : memref<index>
+      affine.store %q, %at[0] : memref<1xindex>
+      return
+    }}"""
+    arrays = {"A": np.random.default_rng(5).random(17), "at": np.zeros(1, np.int64)}
+    avial_lab.compile(text, arrays=arrays, ranks=ranks).run(check=True)
+    assert arrays["at"][0] == arrays["A"].argmax()

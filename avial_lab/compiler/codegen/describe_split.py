@@ -38,8 +38,11 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
     if node.triangular and not grid:
         replicate.attributes["avial.weights"] = i64.get(_weights(node, replicate))
     if node.reductions:
-        arrays = {array.value for reduction in node.reductions for array in reduction.arrays}
         operands = [buffer_of(operand) for operand in replicate.operands]
+        # A key and its payload are combined together: one that is not listed (it gets its memory
+        # within the schedule) leaves neither, and the ranks find a conflict.
+        together = [{array.value for array in reduction.arrays} for reduction in node.reductions]
+        arrays = set[ir.Value]().union(*(each for each in together if each <= {*operands}))
         # An array that is read and written is listed twice: the later is the write.
         places = {value: k for k, value in enumerate(operands) if value in arrays}
         replicate.attributes["avial.reduced"] = i64.get(sorted(places.values()))
