@@ -127,6 +127,12 @@ EXACT = Pipeline(
             why="Before canonicalize, which makes them of other numbers (llvm PR 189164).",
             at="avial_lab.compiler.passes.arithmetic.drop_promises:DropPromises",
         ),
+        Row(
+            "floor-wide-integers",
+            what="Lowers floordivsi of integers of more than 64 bits to divsi and remsi.",
+            why="Before arith-expand, which adds a -1 of 64 bits (tests/witness).",
+            at="avial_lab.compiler.passes.arithmetic.floor_wide_integers:FloorWideIntegers",
+        ),
     ),
 )
 

@@ -12,6 +12,7 @@ What cannot be switched off by a name is kept from meeting what it gets wrong:
 | scf.index_switch of more than 32 bits             | tests/witness    | `switches-to-ifs`    |
 | affine ceildiv of the least number (lower-affine) | llvm PR 215696   | `exact-affine`       |
 | trunci of trunci hands promises on (its folder)   | llvm PR 189164   | `drop-promises`      |
+| floordivsi of more than 64 bits (arith-expand)    | tests/witness    | `floor-wide-integers`|
 """
 
 from __future__ import annotations
