@@ -397,7 +397,7 @@ class CompileOptions:
             help="divide a function on tensors over the ranks, one way after the other: 'data 2', "
             "'zero 2', 'horizontal 2 w1:1', 'pipeline 2 x 8 1f1b' (8 micro-batches), apart by ',', "
             "or search",
-            words=("search", "data 2", "zero 1", "horizontal 2 ", "pipeline 2 x 4 1f1b"),
+            words=("data 2", "zero 1", "horizontal 2 ", "pipeline 2 x 4 1f1b", "search"),
             read=_parallel,
             in_tuning=False,
         ).metadata,

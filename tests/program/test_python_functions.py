@@ -181,3 +181,13 @@ def test_the_greatest_and_where_it_is() -> None:
     """Both cells are where the loop's parts are combined, whichever is bound first."""
     a = np.array([0, 3, 1, 4, 1, 5, 9, 2, 6])
     assert greatest(a) == (6, 9)
+
+
+def _as_many_zeros(n):  # type: ignore[no-untyped-def]
+    return np.zeros(n) + 1
+
+
+def test_an_array_of_a_negative_size_is_refused() -> None:
+    function = avial_lab.program(_as_many_zeros)
+    with pytest.raises(ValueError, match="negative dimensions are not allowed"):
+        function(-3)

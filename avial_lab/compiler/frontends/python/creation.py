@@ -37,7 +37,7 @@ class Creation(Reductions):
     """New arrays, and other views of old ones."""
 
     def filled(self, shape: Value, fill: Number | None, kind: Kind) -> Array:
-        made = self.t.arrays.fresh(kind, self.shape(shape))
+        made = self._fresh(kind, shape)
         self.t.arrays.assign(made, fill if fill is not None else constant(0))
         return made
 
@@ -45,7 +45,13 @@ class Creation(Reductions):
         return self.filled(shape, constant(0), self.dtype(dtype))
 
     def empty(self, shape: Value, dtype: Value | None = None, order: Value | None = None) -> Value:
-        return self.t.arrays.fresh(self.dtype(dtype), self.shape(shape))
+        return self._fresh(self.dtype(dtype), shape)
+
+    def _fresh(self, kind: Kind, shape: Value) -> Array:
+        extents = self.shape(shape)
+        if any(each.known is not None and each.known < 0 for each in extents):
+            raise self.t.refused("negative dimensions are not allowed", "", ValueError)
+        return self.t.arrays.fresh(kind, extents)
 
     def ones(self, shape: Value, dtype: Value | None = None, order: Value | None = None) -> Value:
         return self.filled(shape, constant(1), self.dtype(dtype))

@@ -89,7 +89,7 @@ REFUSED = {
     "%n = memref.load %a[%c1] : memref<64xf32>\n memref.store %n, %a[%c1] : memref<64xf32>": (
         "%y = arith.addf %x, %x : f32", "it has memref.load beside its launches (line 6)",
     ),
-    "": ("%y = math.sin %x : f32", "sin is computed by the CPU's library (line 10)"),
+    "": ("%y = arith.remf %x, %x : f32", "a remainder is computed by the CPU's library (line 10)"),
 }  # fmt: skip
 
 
