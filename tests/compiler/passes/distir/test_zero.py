@@ -36,7 +36,10 @@ KEPT = {"sgd": (), "momentum": ("w_m",), "adamw": ("w_m", "w_v", "step")}
 def step_of(kind: str) -> tuple[str, dict[str, np.ndarray]]:
     more = [f", %{name}: tensor<{'f32' if name == 'step' else '6x4xf64'}>" for name in KEPT[kind]]
     rng = np.random.default_rng(0)
-    arrays = {"x": rng.uniform(-1, 1, (5, 6)), "t": rng.uniform(-1, 1, (5, 4))}
+    arrays: dict[str, np.ndarray] = {
+        "x": rng.uniform(-1, 1, (5, 6)),
+        "t": rng.uniform(-1, 1, (5, 4)),
+    }
     arrays["w"] = rng.uniform(-1, 1, (6, 4))
     for name in KEPT[kind]:
         arrays[name] = np.zeros((), np.float32) if name == "step" else np.zeros((6, 4))
