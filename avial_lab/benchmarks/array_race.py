@@ -10,32 +10,30 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
-import math
 import os
-import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from avial_lab.benchmarks.array_cases import CASES, FORMAT, SIZES, Case
-from avial_lab.benchmarks.command import write_file
-from avial_lab.benchmarks.contestants import ARRAY_PEERS, PEERS
-from avial_lab.benchmarks.made import made_by
-from avial_lab.benchmarks.table import columns
-from avial_lab.core.errors import BindError
-from avial_lab.machine.host import this_machine
+from avial_lab.benchmarks.case_race import (
+    NUMPY,
+    OURS,
+    ROUNDS,
+    Times,
+    asked_for,
+    difference,
+    in_rounds,
+    race_all,
+)
+from avial_lab.benchmarks.contestants import ARRAY_PEERS
 from avial_lab.ptensor import on
 from avial_lab.runtime.launch.cluster import Cluster
-
-ROUNDS = 7
-OURS, NUMPY = "avial_lab", "numpy"
 
 
 @dataclass(frozen=True)
@@ -56,56 +54,16 @@ class Contestant:
         return lambda: self.done(function(*held))
 
 
-@dataclass(frozen=True)
-class Times:
-    """Of one contestant on one case, in seconds: of the first turn, and of the others; `fault`:
-    what was wrong with it.
-    """
-
-    first_s: float = math.nan
-    seconds: tuple[float, ...] = ()
-    fault: str = ""
-
-    @property
-    def least_s(self) -> float:
-        return min(self.seconds, default=math.nan)
-
-
 def arrays_command(options: argparse.Namespace) -> int:
     """Race on the chosen cases (all); 0 where every answer is right."""
-    names = tuple(options.kernels) or tuple(CASES)
-    for name in names:
-        if name not in CASES:
-            raise BindError(
-                f"there is no case '{name}' of arrays", hint=f"there are {', '.join(CASES)}"
-            )
-    sizes = SIZES.get(options.size)
-    if sizes is None:
-        raise BindError(
-            f"the cases of arrays have no size {options.size}", hint=f"take {', '.join(SIZES)}"
-        )
-    against = ARRAY_PEERS if options.against is PEERS else options.against
-    for name in against:
-        if name not in ARRAY_PEERS:
-            raise BindError(
-                f"{name} does not take NumPy's text on arrays",
-                hint=f"against {', '.join(ARRAY_PEERS)}",
-            )
-    raced: dict[str, dict[str, Times]] = {}
+    names, sizes, against = asked_for(
+        options, "of arrays", CASES, SIZES, ARRAY_PEERS, "NumPy's text on arrays"
+    )
     with ExitStack() as stack:
         contestants = [*_ours(stack, options.ranks), *_peers(against)]
-        for name in names:
-            raced[name] = race_case(CASES[name], sizes[name], contestants)
-            print(told_of_case(name, raced[name]), file=sys.stderr, flush=True)
-    facts = race_facts(raced, options.size, made_by(options.given))
-    text = json.dumps(facts, indent=2)
-    if options.json == "-":
-        print(text)
-    else:
-        if options.json:
-            write_file(Path(options.json), text)
-        print("\n".join(columns([facts["head"], *facts["rows"]], left=(0,))))
-    return 1 if any(t.fault for of in raced.values() for t in of.values()) else 0
+        return race_all(
+            options, names, lambda name: race_case(CASES[name], sizes[name], contestants), FORMAT
+        )
 
 
 def race_case(
@@ -114,7 +72,7 @@ def race_case(
     """Everybody's times; of who cannot assign none, where that is asked."""
     arrays = case.inputs(np.random.default_rng(0), size)
     wanted = _here(case.function(np, *arrays))
-    turns: dict[str, Callable[[], Any]] = {}
+    turns: dict[str, Callable[[], float]] = {}
     found: dict[str, Times] = {}
     for one in contestants:
         if case.assigns and not one.assigns:
@@ -126,25 +84,15 @@ def race_case(
         fault = difference(_here(result), wanted)
         found[one.name] = Times(first_s, fault=fault)
         if not fault:
-            turns[one.name] = turn
+            turns[one.name] = partial(_seconds, turn)
         del result
-    seconds: dict[str, list[float]] = {name: [] for name in turns}
-    for _ in range(rounds):
-        for name, turn in turns.items():
-            begun = time.perf_counter()
-            turn()
-            seconds[name].append(time.perf_counter() - begun)
-    return found | {n: Times(found[n].first_s, tuple(s)) for n, s in seconds.items()}
+    return in_rounds(found, turns, rounds)
 
 
-def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
-    """In words; nothing where the results are NumPy's, but for rounding."""
-    for one, other in zip(found, wanted, strict=True):
-        if one.shape != other.shape:
-            return f"shape {one.shape}, not {other.shape}"
-        if not np.allclose(one, other, rtol=1e-6, atol=1e-9):
-            return f"off by {np.max(np.abs(one - other)):.2g}"
-    return ""
+def _seconds(turn: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    turn()
+    return time.perf_counter() - begun
 
 
 def _here(result: Any) -> list[np.ndarray]:  # noqa: ANN401 - anybody's arrays
@@ -181,69 +129,3 @@ def _peers(wanted: Sequence[str]) -> Iterator[Contestant]:
             return dask.compute(*result) if isinstance(result, list | tuple) else result.compute()
 
         yield Contestant("dask", da, of, done, assigns=False)
-
-
-def race_facts(
-    raced: dict[str, dict[str, Times]], size: str, made: dict[str, Any], *, form: str = FORMAT
-) -> dict[str, Any]:
-    """For a file of that format, and for `results_page`: the table's cells, and the milliseconds
-    by themselves.
-    """
-    head, *rows = cells_of(raced)
-    return {
-        "format": form,
-        "version": 1,
-        "machine": this_machine().facts(),
-        "made": made,
-        "size": size,
-        "load": os.getloadavg()[0],
-        "head": head,
-        "rows": rows,
-        "ms": {name: {who: _facts(t) for who, t in of.items()} for name, of in raced.items()},
-    }
-
-
-def cells_of(raced: dict[str, dict[str, Times]]) -> list[list[str]]:
-    """Least times in ms, and how many times as fast ours is as the best of the others."""
-    names = list(dict.fromkeys(name for of in raced.values() for name in of))
-    ours = [name for name in names if name.startswith(OURS)]
-    beside = [f"best / {name.removeprefix(OURS + ', ')}" for name in ours]
-    rows = [["ms, the least", *names, *beside]]
-    ratios: dict[str, list[float]] = {name: [] for name in ours}
-    for case, of in raced.items():
-        peers = [t.least_s for name, t in of.items() if name not in ours and t.seconds]
-        row = [case, *(_ms(of.get(name)) for name in names)]
-        for name in ours:
-            if peers and of[name].seconds:
-                ratios[name].append(min(peers) / of[name].least_s)
-                row.append(f"{ratios[name][-1]:.2f} ×")
-            else:
-                row.append("–")
-        rows.append(row)
-    return [*rows, ["geometric mean", *("" for _ in names), *(_mean(ratios[n]) for n in ours)]]
-
-
-def _mean(ratios: Sequence[float]) -> str:
-    return f"{statistics.geometric_mean(ratios):.2f} ×" if ratios else "–"
-
-
-def _ms(times: Times | None) -> str:
-    if times is None:
-        return "–"
-    return f"{times.least_s * 1e3:.3g}" if times.seconds else times.fault
-
-
-def told_of_case(case: str, of: dict[str, Times]) -> str:
-    """A line for whoever watches."""
-    told = ", ".join(f"{name} {_ms(t)} (first {t.first_s * 1e3:.0f})" for name, t in of.items())
-    return f"{case}: {told}; load {os.getloadavg()[0]:.1f}"
-
-
-def _facts(times: Times) -> dict[str, Any]:
-    if times.fault:
-        return {"fault": times.fault}
-    return {
-        "least": round(times.least_s * 1e3, 4),
-        "median": round(statistics.median(times.seconds) * 1e3, 4),
-        "first": round(times.first_s * 1e3, 1),
-    }

@@ -11,34 +11,29 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
 import sys
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import avial_lab
-from avial_lab.benchmarks.array_race import (
+from avial_lab.benchmarks.case_race import (
     NUMPY,
     OURS,
     ROUNDS,
     Times,
+    asked_for,
     difference,
-    race_facts,
-    told_of_case,
+    in_rounds,
+    race_all,
 )
-from avial_lab.benchmarks.command import write_file
-from avial_lab.benchmarks.contestants import PEERS, PYTHON_PEERS
-from avial_lab.benchmarks.made import made_by
+from avial_lab.benchmarks.contestants import PYTHON_PEERS
 from avial_lab.benchmarks.python_cases import CASES, FORMAT, SIZES, Case
-from avial_lab.benchmarks.table import columns
-from avial_lab.core.errors import BindError
 
 
 @dataclass(frozen=True)
@@ -51,37 +46,13 @@ class Contestant:
 
 def python_command(options: argparse.Namespace) -> int:
     """Race on the chosen cases (all); 0 where every answer is right."""
-    names = tuple(options.kernels) or tuple(CASES)
-    for name in names:
-        if name not in CASES:
-            raise BindError(
-                f"there is no case '{name}' in Python", hint=f"there are {', '.join(CASES)}"
-            )
-    sizes = SIZES.get(options.size)
-    if sizes is None:
-        raise BindError(
-            f"the cases in Python have no size {options.size}", hint=f"take {', '.join(SIZES)}"
-        )
-    against = PYTHON_PEERS if options.against is PEERS else options.against
-    for name in against:
-        if name not in PYTHON_PEERS:
-            raise BindError(
-                f"{name} does not take these functions", hint=f"against {', '.join(PYTHON_PEERS)}"
-            )
+    names, sizes, against = asked_for(
+        options, "in Python", CASES, SIZES, PYTHON_PEERS, "these functions"
+    )
     contestants = list(_contestants(options.ranks, against))
-    raced: dict[str, dict[str, Times]] = {}
-    for name in names:
-        raced[name] = race_case(CASES[name], sizes[name], contestants)
-        print(told_of_case(name, raced[name]), file=sys.stderr, flush=True)
-    facts = race_facts(raced, options.size, made_by(options.given), form=FORMAT)
-    text = json.dumps(facts, indent=2)
-    if options.json == "-":
-        print(text)
-    else:
-        if options.json:
-            write_file(Path(options.json), text)
-        print("\n".join(columns([facts["head"], *facts["rows"]], left=(0,))))
-    return 1 if any(t.fault for of in raced.values() for t in of.values()) else 0
+    return race_all(
+        options, names, lambda name: race_case(CASES[name], sizes[name], contestants), FORMAT
+    )
 
 
 def race_case(
@@ -91,7 +62,7 @@ def race_case(
     given = case.inputs(np.random.default_rng(0), size)
     wanted = _called(case.numpy or case.function, given)[1]
     found: dict[str, Times] = {}
-    functions: dict[str, Callable[..., Any]] = {}
+    turns: dict[str, Callable[[], float]] = {}
     for one in contestants:
         function = one.compiled(case)
         try:
@@ -104,12 +75,8 @@ def race_case(
         fault = difference(answers, wanted)
         found[one.name] = Times(first_s, fault=fault)
         if not fault:
-            functions[one.name] = function
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            seconds[name].append(_called(function, given)[0])
-    return found | {n: Times(found[n].first_s, tuple(s)) for n, s in seconds.items()}
+            turns[one.name] = lambda function=function: _called(function, given)[0]
+    return in_rounds(found, turns, rounds)
 
 
 def _first_line(error: Exception) -> str:

@@ -102,7 +102,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
     imported = commands.add_parser("import", help="show a model in ONNX as a function on tensors")
     imported.add_argument("model", type=Path, metavar="MODEL.onnx")
-    _bindings(imported)
+    _of_a_model(imported)
     imported.add_argument("-o", "--output", type=Path, metavar="FILE.mlir")
     imported.set_defaults(command=import_command)
 
@@ -175,7 +175,7 @@ def argument_parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--devices", required=True, metavar="N", help="how many devices; of mlp: also 1,2,4"
     )
-    _bindings(search)
+    _of_a_model(search)
     search.add_argument(
         "--topology",
         metavar="T",
@@ -389,24 +389,23 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
     _question_arguments(parser)
 
 
-def _bindings(command: argparse.ArgumentParser) -> None:
+def _bindings(parser: argparse.ArgumentParser, number: str, given: str) -> None:
+    """Numbers and inputs by name; what they are, for `--help`."""
+    parser.add_argument(
+        "-D", "--define", action="append", default=[], dest="numbers", metavar="NAME=VALUE",
+        help=number,
+    )  # fmt: skip
+    parser.add_argument(
+        "--in", action="append", default=[], dest="inputs", metavar="NAME=VALUE", help=given
+    )  # fmt: skip
+
+
+def _of_a_model(parser: argparse.ArgumentParser) -> None:
     """What a model leaves open."""
-    command.add_argument(
-        "-D",
-        "--define",
-        action="append",
-        default=[],
-        dest="numbers",
-        metavar="NAME=VALUE",
-        help="a dimension that the model leaves open",
-    )
-    command.add_argument(
-        "--in",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="NAME=VALUE",
-        help="an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
+    _bindings(
+        parser,
+        "a dimension that the model leaves open",
+        "an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
     )
 
 
@@ -415,22 +414,10 @@ def _question_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fn", metavar="NAME", help="the function to run, if the MLIR file has several"
     )
-    parser.add_argument(
-        "-D",
-        "--define",
-        action="append",
-        default=[],
-        dest="numbers",
-        metavar="NAME=VALUE",
-        help="a number of the program, or a size of the kernel",
-    )
-    parser.add_argument(
-        "--in",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="NAME=VALUE",
-        help="a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar; "
+    _bindings(
+        parser,
+        "a number of the program, or a size of the kernel",
+        "a file (a=a.npy), zeros (c=20x30xf32), random values (a=random:20xi32), a scalar; "
         "NAME is an argument's name or position",
     )
     parser.add_argument("--seed", type=_seed, default=0, help="seed of random inputs")

@@ -97,6 +97,11 @@ class Turns:
         """The ranks' memories and the devices'."""
         return self.ranks + len(self.drivers)
 
+    @cached_property
+    def driver(self) -> np.ndarray:
+        """The rank of each place."""
+        return np.array([*range(self.ranks), *self.drivers])
+
     def __len__(self) -> int:
         return len(self.turns)
 

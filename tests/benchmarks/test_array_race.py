@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from avial_lab.benchmarks.array_cases import CASES, SIZES, Case
-from avial_lab.benchmarks.array_race import Contestant, cells_of, race_case
+from avial_lab.benchmarks.array_race import Contestant, race_case
+from avial_lab.benchmarks.case_race import cells_of
 from avial_lab.benchmarks.results_page import page_of
 from avial_lab.cli.main import main
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from avial_lab.benchmarks.array_race import cells_of
+from avial_lab.benchmarks.case_race import cells_of
 from avial_lab.benchmarks.python_cases import CASES, SIZES, Case
 from avial_lab.benchmarks.python_race import Contestant, race_case
 from avial_lab.benchmarks.results_page import page_of

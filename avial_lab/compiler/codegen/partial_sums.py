@@ -160,3 +160,27 @@ def clone_with(op: ir.Operation, inside: dict[ir.Value, ir.Value]) -> None:
     for each in (copy, *operations_in(copy)):
         remap(each, inside)
     inside.update(zip(op.results, copy.results, strict=True))
+
+
+def load_at(
+    array: ir.Value, operands: Sequence[ir.Value], form: ir.AffineMap | None = None
+) -> ir.Value:
+    """The element that `form` says of the operands; of none, that with them as subscripts."""
+    kind = ir.MemRefType(array.type).element_type
+    attributes = {"map": _form(operands, form)}
+    return ir.Operation.create("affine.load", [kind], [array, *operands], attributes).result
+
+
+def store_at(
+    value: ir.Value,
+    array: ir.Value,
+    operands: Sequence[ir.Value],
+    form: ir.AffineMap | None = None,
+) -> None:
+    """Into the element that `load_at` loads."""
+    attributes = {"map": _form(operands, form)}
+    ir.Operation.create("affine.store", [], [value, array, *operands], attributes)
+
+
+def _form(operands: Sequence[ir.Value], form: ir.AffineMap | None) -> ir.Attribute:
+    return ir.AffineMapAttr.get(form or ir.AffineMap.get_identity(len(operands)))

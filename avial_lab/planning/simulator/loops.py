@@ -11,6 +11,7 @@ A trace keeps the events of the first turns; its sums are of all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,12 +142,11 @@ def _trace(
 ) -> Trace:
     steps = [len(each.steps) for each in run]
     kept = int(np.searchsorted(np.cumsum(steps), MOST_EVENTS, side="right"))
-    driver = np.array([*range(turns.ranks), *turns.drivers])
     events = _events(turns, string, run[: max(kept, 1)], times)
     totals, ends = _totals(turns, string, run, times)
     dropped = np.zeros(turns.ranks, np.int64)
     for each in run[max(kept, 1) :]:
-        dropped += np.bincount(driver[each.steps[:, 3]], minlength=turns.ranks)
+        dropped += np.bincount(turns.driver[each.steps[:, 3]], minlength=turns.ranks)
     kinds = _kinds_of(turns, topology)
     return Trace(
         ranks=turns.ranks,
@@ -200,7 +200,7 @@ def _spans(
 def _events(turns: Turns, string: _String, run: list[Template], times: Times) -> tuple[Event, ...]:
     found: list[Event] = []
     begun: dict[int, int] = {}
-    driver = (*range(turns.ranks), *turns.drivers)
+    driver: list[int] = turns.driver.tolist()
     for k, each in enumerate(run):
         number = int(turns.turns[k, 0])
         turn = begun[number] = begun.get(number, 0) + 1
@@ -213,7 +213,7 @@ def _events(turns: Turns, string: _String, run: list[Template], times: Times) ->
 
 def _event(
     turns: Turns,
-    driver: tuple[int, ...],
+    driver: Sequence[int],
     number: int,
     turn: int,
     base: int,
@@ -253,7 +253,7 @@ def _totals(
     phases, kinds = len(turns.phases), len(_KINDS)
     size = turns.ranks * phases * kinds
     events, seconds, nbytes = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
-    ends, driver = np.zeros(turns.ranks), np.array([*range(turns.ranks), *turns.drivers])
+    ends, driver = np.zeros(turns.ranks), turns.driver
     for k, each in enumerate(run):
         start, end = _spans(each, string.before[k], int(string.begin[k]), times)
         steps = each.steps

@@ -24,8 +24,10 @@ from avial_lab.compiler.codegen.partial_sums import (
     handle_of,
     is_alone,
     known_ends,
+    load_at,
     memory_beside,
     replicate_before,
+    store_at,
 )
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.captures import remap
@@ -280,7 +282,7 @@ class _Writer:
                 upper_bound_operands=[group, thread],
             )  # fmt: skip
             for result, array in zip(loop.results, parts, strict=True):
-                _store_at(result, array, THREADS * g + t, [group, thread])
+                store_at(result, array, [group, thread], ir.AffineMap.get(2, 0, [THREADS * g + t]))
         with ir.InsertionPoint(loop.body):
             number = THREADS * n * g + THREADS * k + t
             at = [group, thread, loop.induction_variable]
@@ -319,12 +321,12 @@ class _Writer:
                 0, ir.AffineMap.get(1, 0, most), 1, begin, upper_bound_operands=[group]
             )
             for result, array in zip(loop.results, fewer, strict=True):
-                _store_at(result, array, width * g + t, [group, thread])
+                store_at(result, array, [group, thread], ir.AffineMap.get(2, 0, [width * g + t]))
         with ir.InsertionPoint(loop.body):
             at = ir.AffineMap.get(3, 0, [width * AGAIN * g + width * k + t])
             where = [group, thread, loop.induction_variable]
             found = [
-                each.combined(so_far, _load_at(array, at, where))
+                each.combined(so_far, load_at(array, where, at))
                 for each, so_far, array in zip(
                     self.found.sums, loop.inner_iter_args, parts, strict=True
                 )
@@ -359,10 +361,9 @@ class _Writer:
                 remap(store, inside)
             affine.AffineYieldOp([])
         with ir.InsertionPoint(loop.body):
-            at = ir.AffineMap.get_identity(1)
             affine.AffineYieldOp(
                 [
-                    each.combined(so_far, _load_at(array, at, [loop.induction_variable]))
+                    each.combined(so_far, load_at(array, [loop.induction_variable]))
                     for each, so_far, array in zip(f.sums, loop.inner_iter_args, parts, strict=True)
                 ]
             )
@@ -391,16 +392,3 @@ def _subscripts(number: ir.AffineExpr, ends: Sequence[tuple[int, int]]) -> list[
 
 def _named(variable: str) -> ir.Location:
     return ir.Location.name(variable, ir.Location.current)
-
-
-def _load_at(array: ir.Value, form: ir.AffineMap, operands: Sequence[ir.Value]) -> ir.Value:
-    kind = ir.MemRefType(array.type).element_type
-    attributes = {"map": ir.AffineMapAttr.get(form)}
-    return ir.Operation.create("affine.load", [kind], [array, *operands], attributes).result
-
-
-def _store_at(
-    value: ir.Value, array: ir.Value, place: ir.AffineExpr, operands: Sequence[ir.Value]
-) -> None:
-    attributes = {"map": ir.AffineMapAttr.get(ir.AffineMap.get(len(operands), 0, [place]))}
-    ir.Operation.create("affine.store", [], [value, array, *operands], attributes)

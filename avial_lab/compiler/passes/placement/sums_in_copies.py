@@ -23,8 +23,10 @@ from avial_lab.compiler.codegen.partial_sums import (
     handle_of,
     is_alone,
     known_ends,
+    load_at,
     memory_beside,
     replicate_before,
+    store_at,
 )
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
@@ -202,7 +204,7 @@ class _Writer:
             none = begins_with(self.found.combine[array], kind.element_type)
             copy, *element = variables[1:]
             copy = _numbered(variables[0], copy)
-            _stored(none, own, [copy, *element])
+            store_at(none, own, [copy, *element])
 
     def _add(self) -> None:
         """Every term onto its thread's copy."""
@@ -272,9 +274,9 @@ class _Writer:
         end, (*element, copy) = self._loops(made, [*extents, self.copies], names)
         element = element[: kind.rank]
         with ir.InsertionPoint(end):
-            so_far = _loaded(array, element)
-            more = _loaded(own, [copy, *element])
-            _stored(combined(f.combine[array], so_far, more), array, element)
+            so_far = load_at(array, element)
+            more = load_at(own, [copy, *element])
+            store_at(combined(f.combine[array], so_far, more), array, element)
 
 
 def _numbered(group: ir.Value, thread: ir.Value) -> ir.Value:
@@ -288,14 +290,3 @@ def _behind_copy(form: ir.Attribute) -> ir.AffineMap:
     moved = [result.shift_dims(known.n_dims, 1) for result in known.results]
     first = ir.AffineExpr.get_dim(0)
     return ir.AffineMap.get(known.n_dims + 1, known.n_symbols, [first, *moved])
-
-
-def _loaded(array: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
-    kind = ir.MemRefType(array.type).element_type
-    form = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(at)))
-    return ir.Operation.create("affine.load", [kind], [array, *at], {"map": form}).result
-
-
-def _stored(value: ir.Value, array: ir.Value, at: Sequence[ir.Value]) -> None:
-    form = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(at)))
-    ir.Operation.create("affine.store", [], [value, array, *at], {"map": form})
