@@ -188,7 +188,8 @@ DEATH_HINTS = {
     "SIGSEGV": "usually an index out of bounds; run with --check to find it",
     "SIGBUS": "usually an index out of bounds, or /dev/shm is full",
     "SIGFPE": "usually an integer division by zero",
-    "SIGABRT": "the C library or MPI stopped the process; its message is in the engines' log",
+    "SIGABRT": "an assertion of the program failed, or the C library or MPI stopped the process: "
+    "what the ranks printed last, or the engines' log, says which",
     "SIGKILL": "usually memory ran out: use smaller arrays or fewer ranks; else a user or a limit "
     "of the machine ended it",
     "SIGILL": "the program was built for another CPU; compile it on, or for, the engine's machine",
