@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from avial_lab.benchmarks.contestants import PEERS, Start, missing_peers
-from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_program
+from avial_lab.benchmarks.kernel_suite import KernelProgram, element_of, kernel_program
 from avial_lab.benchmarks.rounds import run_round
 from avial_lab.benchmarks.table import Report, Round
 from avial_lab.benchmarks.verification import Answer
@@ -66,9 +66,8 @@ def race(kernels: Sequence[str], configuration: Configuration) -> Report:
 
 
 def _program(name: str, size: str, elements: Sequence[str]) -> KernelProgram:
-    own = kernel_program(name, size="MINI").kernel.elements
-    chosen = next((each for each in elements if each in own), None)
-    return kernel_program(name, size=size, element=chosen or next(iter(elements), None))
+    chosen = element_of(name, elements) or next(iter(elements), None)
+    return kernel_program(name, size=size, element=chosen)
 
 
 def _rounds(

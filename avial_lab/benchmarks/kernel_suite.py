@@ -10,7 +10,7 @@ import ast
 import importlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -113,6 +113,12 @@ def is_kernel(program: str | Path) -> bool:
     if path.is_dir():
         return (path / "kernel.mlir").is_file()
     return not path.exists() and not path.suffix and path.parent in (Path(), Path("kernels"))
+
+
+def element_of(name: str, wanted: Sequence[str]) -> str | None:
+    """The first of `wanted` that the kernel has a version of; None where it has none of them."""
+    own = kernel_program(name, size="MINI").kernel.elements
+    return next((each for each in wanted if each in own), None)
 
 
 def kernel_program(

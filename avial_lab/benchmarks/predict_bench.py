@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from avial_lab.benchmarks.kernel_suite import POLYBENCH, kernel_program
+from avial_lab.benchmarks.kernel_suite import POLYBENCH, element_of, kernel_program
 from avial_lab.core.table import Table
 from avial_lab.core.words import format_seconds
 from avial_lab.machine.host import busy, this_machine
@@ -22,6 +22,9 @@ from avial_lab.program import compilation
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.discovery import measure_machine
+
+ELEMENTS = ("f64", "i64")
+"""The first of these that a kernel has a version of."""
 
 RUNS = 3
 """For the profile, and as many more to hold it against."""
@@ -73,7 +76,7 @@ def bench_predict(names: Sequence[str], size: str, ranks: Sequence[int]) -> int:
         for name in names or POLYBENCH:
             found += list(_of_kernel(name, size, ranks, measured, cluster))
             print(f"  {name} {size}", flush=True)
-    print(predicted_table(found, f"{size}, f64, {2 * RUNS} runs of each"))
+    print(predicted_table(found, f"{size}, {' or '.join(ELEMENTS)}, {2 * RUNS} runs of each"))
     print(summary(found))
     return 0
 
@@ -95,7 +98,7 @@ def _of_kernel(
 
 
 def _program(name: str, size: str, ranks: int) -> Program:
-    made = kernel_program(name, size=size, element="f64", numbers={}, seed=0)
+    made = kernel_program(name, size=size, element=element_of(name, ELEMENTS), numbers={}, seed=0)
     return compilation.compile(
         made.text,
         arrays=made.arrays,

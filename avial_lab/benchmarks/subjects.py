@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 from avial_lab.benchmarks.c_peers import peer_folder
-from avial_lab.benchmarks.kernel_suite import KernelProgram, kernel_names, kernel_program
+from avial_lab.benchmarks.kernel_suite import (
+    KernelProgram,
+    element_of,
+    kernel_names,
+    kernel_program,
+)
 from avial_lab.benchmarks.verification import Answer
 from avial_lab.compiler.options import MODEL
 from avial_lab.core.element_types import element_of_dtype
@@ -110,9 +115,7 @@ def subject(name: str, size: str, elements: Sequence[str], *, foreign: Path = FO
     """
     if name.startswith("foreign/"):
         return _foreign(name, size, foreign)
-    own = kernel_program(name, size="MINI").kernel.elements
-    element = next((each for each in elements if each in own), None)
-    return _kernel(kernel_program(name, size=size, element=element))
+    return _kernel(kernel_program(name, size=size, element=element_of(name, elements)))
 
 
 def _kernel(start: KernelProgram) -> Subject:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from avial_lab.benchmarks.predict_bench import Predicted, predicted_table, summary
+from avial_lab.benchmarks.kernel_suite import element_of
+from avial_lab.benchmarks.predict_bench import (
+    ELEMENTS,
+    Predicted,
+    _program,
+    predicted_table,
+    summary,
+)
 
 FOUND = (
     Predicted("gemm", 1, 1.0, 2.0, (2.0, 2.0, 9.0, 2.0, 2.0, 2.0)),
@@ -34,3 +41,9 @@ def test_a_table_and_its_medians() -> None:
 def test_one_row_is_in_order() -> None:
     assert summary(FOUND[:1]).endswith("Spearman 1.00")
     assert FOUND[0].off_profile == pytest.approx(0)
+
+
+@pytest.mark.parametrize(("name", "element"), [("gemm", "f64"), ("nussinov", "i64")])
+def test_a_kernel_is_predicted_in_the_first_type_that_it_has(name: str, element: str) -> None:
+    assert element_of(name, ELEMENTS) == element
+    assert f"x{element}>" in _program(name, "MINI", 1).question.source.text
