@@ -319,8 +319,11 @@ IN_PLACE = "in place"
 
 def _in_place() -> Program:
     """Of arrays that lie on the first GPU."""
-    there = DeviceArray(None, (1 << 20,), np.dtype(np.float32), 0, 0)
-    arrays = {name: OnDevice.of(there) for name in "xy"}
+    kind, size = np.dtype(np.float32), 1 << 20  # wherever they will lie
+    arrays = {
+        name: OnDevice.of(DeviceArray(None, (size,), kind, k * size * kind.itemsize, 0))
+        for k, name in enumerate("xy")
+    }
     text = (Path(__file__).with_name("in_place.mlir")).read_text(encoding="utf-8")
     return compilation.compile(text, arrays=arrays, on="gpu", cpu_target=CPU)
 

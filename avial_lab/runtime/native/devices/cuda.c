@@ -244,16 +244,16 @@ static bool cuda_holds(void *handle, uint64_t address, int64_t bytes)
     if (!bytes) return true;
     if (cu.cuPointerGetAttribute(&type, CU_MEMORY_TYPE, address) ||
         cu.cuPointerGetAttribute(&ordinal, CU_ORDINAL, address))
-        return cuda_refuse("an array cannot be used", "no GPU has memory there, or it was freed");
+        return cuda_refuse("a GPU has no such memory", "no GPU has memory there, or it was freed");
     if (type != CU_DEVICE || ordinal != c->device) {
         char said[128];
         snprintf(said, sizeof said, type == CU_DEVICE ? "it lies on GPU %d, and the program runs on GPU %d"
                                                       : "it lies in the host's memory", ordinal, c->device);
-        return cuda_refuse("an array cannot be used", said);
+        return cuda_refuse("a GPU has no such memory", said);
     }
     if (!cu.cuMemGetAddressRange_v2(&begin, &room, address) &&
         address + (uint64_t)bytes > begin + room)
-        return cuda_refuse("an array cannot be used", "it reaches beyond the memory that was taken there");
+        return cuda_refuse("a GPU has no such memory", "it reaches beyond the memory that was taken there");
     return true;
 }
 

@@ -139,8 +139,13 @@ static bool take_given(const GivenArray *given)
     if (!p) return refused("an array lies on a device that this rank does not drive");
     const Driver *d = here.driver;
     int64_t bytes = bytes_of_shape(&here.shapes[given->array]);
-    if (!went(d->holds(p->device, (uint64_t)given->address, bytes))) return false;
-    if (given->stream && !went(d->after(p->device, (uint64_t)given->stream))) return false;
+    if (!d->holds(p->device, (uint64_t)given->address, bytes) ||
+        (given->stream && !d->after(p->device, (uint64_t)given->stream))) {
+        static char said[512];
+        snprintf(said, sizeof said, "array %lld cannot be used where it is: %s",
+                 (long long)given->array, d->why());
+        return refused(said);
+    }
     p->arrays[given->array].address = (uint64_t)given->address;
     return true;
 }
