@@ -170,7 +170,7 @@ def _stream_of(value: object, interface: dict[str, Any]) -> int:
         return int(interface["stream"] or 0)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        stream = torch.cuda.current_stream(value.device).cuda_stream
+        stream = torch.cuda.current_stream(cast("Any", value).device).cuda_stream
         return int(stream) or LEGACY_STREAM
     return LEGACY_STREAM
 

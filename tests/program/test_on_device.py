@@ -73,7 +73,8 @@ def _arrays() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _compiled(x: Any, y: Any, text: str = DOUBLE, **how: Any) -> avial_lab.Program:
-    return avial_lab.compile(text, arrays={"x": x, "y": y}, **{"on": "gpu", **how})
+    how = {"on": "gpu"} | how
+    return avial_lab.compile(text, arrays={"x": x, "y": y}, **how)
 
 
 @pytest.mark.parametrize("way", [There, Capsule])
@@ -117,7 +118,8 @@ def test_what_the_host_writes_last_goes_back_to_the_gpu() -> None:
 
 
 def test_what_stands_for_the_array_has_no_values() -> None:
-    stand_in = _compiled(*map(There, _arrays())).arrays["x"]
+    x, y = _arrays()
+    stand_in = _compiled(There(x), There(y)).arrays["x"]
     assert stand_in.shape == (SIZE,)
     for look in (lambda: stand_in[0], lambda: stand_in + 1, lambda: np.sum(stand_in)):
         with pytest.raises(BindError, match="the values are on the GPU"):

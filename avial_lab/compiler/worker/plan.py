@@ -68,8 +68,10 @@ def homes_of(graph: TaskGraph, ranks: int, drivers: tuple[int, ...]) -> dict[str
     """The places where the caller has arrays on GPUs, by storage; BindError where they cannot be
     used there.
     """
-    there = [buffer for buffer in graph.buffers if buffer.gpu is not None]
-    for buffer in there:
+    homes: dict[str, int] = {}
+    for buffer in graph.buffers:
+        if buffer.gpu is None:
+            continue
         lies = f"array '{buffer.name}' is on GPU {buffer.gpu}"
         if ranks > 1:
             raise BindError(
@@ -87,4 +89,5 @@ def homes_of(graph: TaskGraph, ranks: int, drivers: tuple[int, ...]) -> dict[str
                 f"{lies}, and the program drives {count(len(drivers), 'GPU')}, from 0",
                 hint=f"move it, or compile with gpus={buffer.gpu + 1}",
             )
-    return {buffer.storage: ranks + buffer.gpu for buffer in there}
+        homes[buffer.storage] = ranks + buffer.gpu
+    return homes

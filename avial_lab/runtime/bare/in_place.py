@@ -85,7 +85,7 @@ def ways(driver: str, size: int) -> Iterator[Made | tuple[str, str]]:
 
 def _cupy_ways(size: int) -> Iterator[Made | tuple[str, str]]:
     try:
-        import cupy
+        import cupy  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         yield "CuPy", str(error)
         return
@@ -106,7 +106,7 @@ def _cupy_ways(size: int) -> Iterator[Made | tuple[str, str]]:
 
 def _torch_ways(size: int) -> Iterator[Made | tuple[str, str]]:
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         yield "PyTorch", str(error)
         return
@@ -176,7 +176,7 @@ def refused(binary: Binary, x: Any, y: Any, driver: str, how: Options) -> Iterat
 
 def _last_mib(x: Any) -> int:  # noqa: ANN401
     """An address in memory that CuPy has, from which the array reaches beyond it."""
-    import cupy
+    import cupy  # pyright: ignore[reportMissingImports]
 
     memory = cupy.cuda.memory.Memory(1 << 20)
     _KEPT.append(memory)

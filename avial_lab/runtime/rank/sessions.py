@@ -44,7 +44,9 @@ class Seat:
     room: Callable[[int], np.ndarray]
     device_seed: int = 0
     driver: str = "apart"
-    given: Mapping[str, tuple[DeviceArray, int]] = field(default_factory=dict)
+    given: Mapping[str, tuple[DeviceArray, int]] = field(
+        default_factory=dict[str, "tuple[DeviceArray, int]"]
+    )
 
 
 class Session(Protocol):
