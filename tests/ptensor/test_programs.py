@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ptensor.local import local_namespace
+from tests.quick import examples
 
 SHAPE = (5, 4)
 Step = Callable[[Any, dict[str, Any]], None]
@@ -99,14 +100,14 @@ def run(program: list[tuple[int, list[Step]]], xp: Any, *, forced: int = 0) -> l
     return [np.asarray(have[name]) for name in NAMES]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(programs(), st.sampled_from([0, 2, 5]))
 def test_programs(program: list[tuple[int, list[Step]]], forced: int) -> None:
     check(program, forced)
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(programs(), st.sampled_from([0, 2, 5]))
 def test_many_programs(program: list[tuple[int, list[Step]]], forced: int) -> None:
     check(program, forced)
