@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,20 @@ from xdist.scheduler import LoadScopeScheduling
 
 from avial_lab.compiler.ir.dialects import register
 from tests.printing.differing import explained
+from tests.quick import examples, mark_slow_cases
 
 # An example that stood still while others had the machine is not wrong: as in hypothesis's own
 # profile for CI. What hangs, pytest's time limit finds.
 settings.register_profile(
-    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "busy machine",
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("busy machine")
 
+
+Collected = pytest.Item | pytest.Collector | list[pytest.Item | pytest.Collector] | None
 
 ON_THE_MACHINE = ("browser", "hosts", "notebook", "notebooks", "benchmarks", "runtime")
 """Folders whose tests look at processes and clusters of this machine, or measure times."""
@@ -38,6 +44,17 @@ class InTwo(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InTwo:
     return InTwo(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> Generator[None, Collected, Collected]:
+    """Where a test is made into its cases: the hook after it may see only those asked for."""
+    made = yield
+    if isinstance(made, list):
+        mark_slow_cases([case for case in made if isinstance(case, pytest.Function)])
+    return made
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

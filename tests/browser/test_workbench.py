@@ -336,6 +336,7 @@ def test_two_notebooks_at_once(open_notebook: Open, browser_context: BrowserCont
     expect(other.run(2)).to_contain_text(EQUAL)
 
 
+@pytest.mark.quick("its own ranks")
 @pytest.mark.parametrize("start", ["pass", START], ids=["its own ranks", "a cluster"])
 def test_a_notebook_closed_in_the_middle_of_a_run_leaves_nothing(
     lab: Lab, open_notebook: Open, start: str

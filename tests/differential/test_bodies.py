@@ -9,6 +9,7 @@ from tests.differential.bodies import CASES
 from tests.differential.cases import SMALL_TOO, Case, parametrised, try_case
 
 
+@pytest.mark.quick("*-loop passes")
 @pytest.mark.mpi
 @pytest.mark.parametrize("sizes", ["", SMALL_TOO], ids=["as written", "loop passes"])
 @parametrised(CASES)

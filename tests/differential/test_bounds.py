@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from avial_lab.core.errors import CheckError, RunError, VerifyError
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
+from tests.quick import examples
 
 SIZES = (6, 5)
 KIND = f"memref<{SIZES[0]}x{SIZES[1]}xi32>"
@@ -169,7 +170,9 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 # No shrinking: each try is a compilation and a run.
 @pytest.mark.mpi
-@settings(max_examples=25, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(
+    max_examples=examples(25), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
+)
 @given(first=sweeps(), second=sweeps(), ranks=st.integers(1, 3))
 def test_refused_or_right(first: Sweep, second: Sweep, ranks: int, seven_ranks: Cluster) -> None:
     try_sweeps(first, second, ranks, seven_ranks)
@@ -177,7 +180,9 @@ def test_refused_or_right(first: Sweep, second: Sweep, ranks: int, seven_ranks: 
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@settings(max_examples=500, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(
+    max_examples=examples(500), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
+)
 @given(first=sweeps(), second=sweeps(), ranks=st.integers(1, 7))
 def test_many(first: Sweep, second: Sweep, ranks: int, seven_ranks: Cluster) -> None:
     try_sweeps(first, second, ranks, seven_ranks)
@@ -307,7 +312,9 @@ def try_loaded(program: Loaded, seed: int, ranks: int, cluster: Cluster) -> None
 
 
 @pytest.mark.mpi
-@settings(max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(
+    max_examples=examples(8), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
+)
 @given(program=loads(), seed=st.integers(0, 9), ranks=st.integers(1, 3))
 def test_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Cluster) -> None:
     try_loaded(program, seed, ranks, seven_ranks)
@@ -315,7 +322,9 @@ def test_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Clus
 
 @pytest.mark.slow
 @pytest.mark.mpi
-@settings(max_examples=300, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(
+    max_examples=examples(300), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
+)
 @given(program=loads(), seed=st.integers(0, 99), ranks=st.integers(1, 7))
 def test_many_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Cluster) -> None:
     try_loaded(program, seed, ranks, seven_ranks)

@@ -12,8 +12,10 @@ from avial_lab.runtime.launch.cluster import Cluster
 from tests.blocked import ALGORITHMS
 from tests.calls import ARRAYS, CallProgram, Memory, call_programs
 from tests.differential.cases import Case, try_case
+from tests.quick import examples
 
 
+@pytest.mark.quick("cholesky-3", "lu-2", "gemm-4")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -31,7 +33,9 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 # No shrinking: each try is a compilation and a run.
 @pytest.mark.mpi
-@settings(max_examples=8, phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW)
+@settings(
+    max_examples=examples(8), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
+)
 @given(program=call_programs(), ranks=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 def test_random_programs(program: CallProgram, ranks: int, seed: int, seven_ranks: Cluster) -> None:
     rng = np.random.default_rng(seed)

@@ -69,6 +69,7 @@ def copied_around(m: Arrays) -> None:
     m["x"][...] = m["z"]
 
 
+@pytest.mark.quick("bool", "int8", "float32", "complex64", "bfloat16")
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ELEMENT_OF_DTYPE)
 def test_every_dtype_travels(name: str, seven_ranks: Cluster) -> None:
@@ -84,6 +85,7 @@ SHAPES = [(), (1,), (0,), (7,), (1, 1), (13, 1), (1, 17), (3, 0, 2), (2, 3, 5), 
 SHAPES += [(2,) * 5, (1, 2, 1, 2, 1, 2), (2, 1, 1, 2, 1, 1, 3), (2,) * 8]
 
 
+@pytest.mark.quick("()", "(0,)", "(1, 17)", "(2, 1, 3, 2)")
 @pytest.mark.mpi
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_rank_travels(shape: tuple[int, ...], seven_ranks: Cluster) -> None:
@@ -412,6 +414,7 @@ SHARED["a sliding window, read only"] = Case(
 )
 
 
+@pytest.mark.quick("*-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 3])
 @parametrised(SHARED)

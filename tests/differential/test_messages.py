@@ -33,6 +33,7 @@ def swap(count: int) -> Case:
     )
 
 
+@pytest.mark.quick("1-levels", "65536-levels", "65537-edges", "16777216-edges")
 @pytest.mark.mpi
 @pytest.mark.parametrize("sync", ["edges", "levels"])
 @pytest.mark.parametrize("count", [1, 64 * KIB, 64 * KIB + 1, 16 * MIB])
@@ -153,6 +154,7 @@ def columns_to_rows(rows: int) -> Case:
     )
 
 
+@pytest.mark.quick("1", "50")
 @pytest.mark.mpi
 @pytest.mark.parametrize("rows", [1, 50, 100_000])
 def test_messages_in_pieces(rows: int, seven_ranks: Cluster) -> None:

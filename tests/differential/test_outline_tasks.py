@@ -137,6 +137,7 @@ def test_parts_of_one_array_that_do_not_meet_are_known_to_be_different_memory() 
     assert line.count("memref<") == 2, "the two parts and nothing else"
 
 
+@pytest.mark.quick("0", "1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("seed", range(6))
 def test_calls_on_random_parts(seed: int, seven_ranks: Cluster) -> None:
@@ -186,6 +187,9 @@ def every(name: str, start: int, step: int) -> str:
     )
 
 
+@pytest.mark.quick(
+    "apart-1-1", "apart--1--3", "overlapping--1-3", "overlapping-2--1", "overlapping-1--3"
+)
 @pytest.mark.mpi
 @pytest.mark.parametrize("one", [1, -1, 3, -3])
 @pytest.mark.parametrize("other", [1, -1, 2])

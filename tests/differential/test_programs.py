@@ -9,6 +9,7 @@ from tests.differential.cases import Case, parametrised, try_case
 from tests.differential.programs import CASES
 
 
+@pytest.mark.quick("*-7-edges", "a diamond*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("ranks", "sync"), [(3, "levels"), (7, "edges")])
 @parametrised(CASES)

@@ -9,6 +9,7 @@ from tests.differential.cases import SMALL_TOO, try_case
 from tests.differential.generator import random_case
 
 
+@pytest.mark.quick("0", "7", "10")
 @pytest.mark.mpi
 @pytest.mark.parametrize("seed", range(14))
 def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
@@ -18,6 +19,7 @@ def test_some_tasks(seed: int, seven_ranks: Cluster) -> None:
     try_case(case, seven_ranks, ranks=1 + seed % 7, sync=sync, sizes=SMALL_TOO, **on)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("ranks", "sync"), [(7, "edges"), pytest.param(4, "levels", marks=pytest.mark.slow)]

@@ -65,6 +65,7 @@ QUICK = frozenset(["atax", "gramschmidt", "jacobi-2d"])
 """Partial results, broadcasts, halos; the others differ in how many there are of each."""
 
 
+@pytest.mark.quick("jacobi-2d-3", "gramschmidt-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
+@pytest.mark.quick("f64-True-3", "f32-False-1", "f64-False-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 3])
 @either
@@ -110,6 +111,7 @@ def test_a_strict_sum_has_the_order_of_the_text(
     assert arrays["s"] == want
 
 
+@pytest.mark.quick("7", "65")
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", [2, 7, 63, 64, 65, 1003])
 def test_a_sum_of_its_own_order_is_within_its_bound(size: int, rng: np.random.Generator) -> None:
@@ -231,6 +233,7 @@ def test_a_sum_that_no_pass_reorders_is_the_references(rng: np.random.Generator)
     assert "within" not in program.check_report
 
 
+@pytest.mark.quick("-0.0", "nan")
 @pytest.mark.mpi
 @pytest.mark.parametrize("value", [-0.0, np.inf, np.nan, 5e-324])
 def test_sums_of_what_is_no_common_number(value: float) -> None:
@@ -242,6 +245,7 @@ def test_sums_of_what_is_no_common_number(value: float) -> None:
     assert np.signbit(arrays["s"]) == np.signbit(want)
 
 
+@pytest.mark.quick("1-*")
 @pytest.mark.mpi
 @either
 @pytest.mark.parametrize("shift", [0, 1, 2])

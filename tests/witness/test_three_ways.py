@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 import avial_lab
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.cluster import Cluster
+from tests.quick import examples
 from tests.witness import interpret
 from tests.witness.drawn import Drawn, functions, schedules
 from tests.witness.known_faults import FAULTS
 
 RANKS = st.integers(1, 4)
 QUICK = settings(
-    max_examples=25,  # of one to four bodies
+    max_examples=examples(25),  # of one to four bodies
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
                            HealthCheck.filter_too_much, HealthCheck.data_too_large],
@@ -66,7 +67,7 @@ def test_many(
     """Some 5,000 bodies."""
 
     @seed(part)
-    @settings(QUICK, max_examples=60, database=None)
+    @settings(QUICK, max_examples=examples(60), database=None)
     @given(program=drawn(), ranks=RANKS)
     def run(program: Drawn, ranks: int) -> None:
         note(f"{ranks} ranks\n{program!r}")

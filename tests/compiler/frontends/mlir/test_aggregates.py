@@ -169,6 +169,7 @@ def winograd(fmr: str, m: int, r: int, high: int, wide: int) -> str:
 }}"""
 
 
+@pytest.mark.quick("F_2_3-*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("fmr", "m", "r"), [("F_2_3", 2, 3), ("F_4_3", 4, 3), ("F_2_5", 2, 5)])
 def test_a_convolution_by_winograd(fmr: str, m: int, r: int, cluster: Any) -> None:

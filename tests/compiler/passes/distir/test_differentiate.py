@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from avial_lab.compiler.codegen.math.adjoints import RULES
 from tests.compiler.passes.distir.divided import assert_divided_is_the_same, results_of
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
+from tests.quick import examples
 from tests.tensor_functions import functions
 
 
@@ -93,7 +94,7 @@ def test_every_rule() -> None:
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_random_functions(data: st.DataObject) -> None:
     function = data.draw(functions(element="f64"))
     shape = "".join(f"{n}x" for n in function.shapes[function.results[0]])
