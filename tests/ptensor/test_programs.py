@@ -189,12 +189,12 @@ def test_what_takes_long_to_compile_is_run_in_parts() -> None:
     x = xp.asarray(np.arange(240.0))
     for _ in range(300):
         x[1:] = x[:-1] * 0.5
-    assert not xp.connection.record().full
+    assert not xp.connection.record().is_full()
     for k in range(110):
         x[k] = x[2 * k] + x[2 * k + 1]
-    assert xp.connection.record().full
+    assert xp.connection.record().is_full()
     xp = local_namespace()
     x = xp.asarray(np.arange(3.0))
     kept = [x[k % 3] + x[0] for k in range(150)]
-    assert xp.connection.record().full
+    assert xp.connection.record().is_full()
     del kept
