@@ -18,14 +18,14 @@ import numpy as np
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
 from avial_lab.core.buffers import Storage
 from avial_lab.core.device_arrays import DeviceArray
-from avial_lab.core.runtime_constants import ErrorCode
+from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.native.places import DRIVERS, Places
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
-from avial_lab.runtime.rank.outcome import Failure
+from avial_lab.runtime.rank.outcome import Failure, asserted
 from avial_lab.trace import Copy, Move
 
 
@@ -256,10 +256,12 @@ def _failure(program: LoadedProgram) -> Failure | None:
 
 
 def _outside(program: LoadedProgram, step: int) -> Failure:
-    """An access that would have left its array, as compiled code reported it."""
+    """An access that would have left its array, or an assertion, as compiled code reported it."""
     words = (ctypes.c_int64 * 6).in_dll(program.library, "avial_outside_words")
     text, dimension, index, size, line, column = words
-    access = ctypes.string_at(text).decode()
+    access = ctypes.string_at(text).decode(errors="replace")
+    if dimension == ASSERTED:
+        return asserted(access, line, column, step)
     return Failure(
         f"{access} reaches index {index} of dimension {dimension}, which has size {size}",
         step=step,
