@@ -1192,10 +1192,10 @@ LLVM_FACTS = Pipeline(
         ),
         Row(
             "asserts-to-runtime",
-            what="Hands the text of a failed assertion to the runtime, which ends the run.",
+            what="Tells the run of a failed assertion, and ends the task there.",
             why="After the conversion, which makes assertions print and end the process.",
             at="avial_lab.compiler.passes.llvm.asserts_to_runtime:AssertsToRuntime",
-            when="a program of loops asserts something",
+            when="the program asserts something",
         ),
         Row(
             "embed-kernels",

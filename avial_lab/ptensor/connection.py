@@ -91,6 +91,9 @@ class Connection:
     always_compiled: bool = False
     _last: Recorded | None = None
     _writing: bool = False
+    _brought: list[tuple[int, weakref.ref[Memory]]] = field(
+        default_factory=list["tuple[int, weakref.ref[Memory]]"]
+    )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
@@ -103,7 +106,7 @@ class Connection:
             self.ranks, self.residence = self.cluster.ranks, self.cluster
             self.lockstep = self.cluster.lockstep
             if self.lockstep is not None:
-                self.lockstep.pending = lambda: self.recording.entries()
+                self.lockstep.recorders.append(self)
             return
         self.lockstep = None
         self.ranks = self.cluster.topology.ranks
@@ -143,9 +146,23 @@ class Connection:
             marked = f"{what} of {array.dtype}, {array.shape} with the checksum {checksum:08x}"
             self.lockstep.note(marked, told(persons_line()))
 
+    def entries(self) -> list[tuple[str, str]]:
+        """What was recorded since the last run, and at which line, for people."""
+        return self.recording.entries()
+
+    def forget(self) -> None:
+        """What was recorded, and what was brought in since the ranks met last: they differed."""
+        recording, self.recording = self.recording, Recording()
+        recording.settle(lambda memory: _lose(memory, recording.written))
+        for met, reference in self._brought:
+            memory = reference()
+            if memory is not None and self.lockstep is not None and met == self.lockstep.met:
+                memory.lost = True
+        self._brought.clear()
+
     def run_if_full(self) -> None:
         """Between two operations: values of the recording are then nobody's any more."""
-        if self.recording.full:
+        if self.recording.is_full(for_certain=self.lockstep is not None):
             self.run()
 
     def run(self) -> None:
@@ -342,7 +359,12 @@ class Connection:
         """A copy of the array, in blocks of its rows."""
         self._note("brings in an array", array)
         resident = self.residence.put(array)
-        return Memory(array.shape, array.dtype, resident, line=persons_line())
+        memory = Memory(array.shape, array.dtype, resident, line=persons_line())
+        if self.lockstep is not None:
+            if self._brought and self._brought[-1][0] != self.lockstep.met:
+                self._brought.clear()
+            self._brought.append((self.lockstep.met, weakref.ref(memory)))
+        return memory
 
     def join(self, part: np.ndarray) -> Memory:
         """The parts of all ranks of a script, which stay where they are."""

@@ -7,6 +7,7 @@ gives the same text again, which is then compiled already.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -150,28 +151,35 @@ class Recording:
     count: int = 0
     written: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
-    most_alive: int = MOST_RESULTS
+    watched: int = 0
 
-    @property
-    def full(self) -> bool:
+    def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
-        it has different statements and results, and turns of a loop have the same.
+        it has different statements and results, and turns of a loop have the same. for_certain:
+        whenever Python's collector has been here last, which is another time on each rank.
         """
-        if len(self.alive) > self.most_alive:
-            self.alive = [each for each in self.alive if each() is not None]
-            self.most_alive = len(self.alive) + MOST_RESULTS
-            if len({id(each()) for each in self.alive}) > MOST_RESULTS:
-                return True
+        if self.watched > MOST_RESULTS:
+            self.watched = 0
+            if self._results() > MOST_RESULTS:
+                return not for_certain or (gc.collect() >= 0 and self._results() > MOST_RESULTS)
         return len(self.statements) > MOST_STATEMENTS or len(self.kinds) > MOST_KINDS
+
+    def _results(self) -> int:
+        self.alive = [each for each in self.alive if each() is not None]
+        return len({id(each()) for each in self.alive})
+
+    def _watch(self, memory: Memory) -> None:
+        self.alive.append(weakref.ref(memory))
+        self.watched += 1
 
     def fingerprint(self) -> bytes:
         """All that the program depends on: what was recorded, on which arrays, and who of them is
         still wanted.
         """
         given = [a.resident and a.resident.number for a in self.arguments.values()]
-        wanted = bytes(each() is not None for each in self.alive)
+        wanted = [(m.value, m.name) for m in (each() for each in self.alive) if m is not None]
         texts = "\n".join(statement.text for statement in self.statements)
-        return f"{texts}{given}{list(self.reals)}{list(self.integers)}".encode() + wanted
+        return f"{texts}{given}{list(self.reals)}{list(self.integers)}{wanted}".encode()
 
     def entries(self) -> list[tuple[str, str]]:
         """What was recorded, and at which line, for people; numbers of arrays say which are
@@ -317,7 +325,7 @@ class Recording:
         """A new array of that value; it gets memory if somebody has it when all this runs."""
         line = self.statements[-1].line if self.statements else None
         memory = Memory(value.shape, value.dtype, value=value.name, line=line)
-        self.alive.append(weakref.ref(memory))
+        self._watch(memory)
         return memory
 
     def read(self, memory: Memory) -> Value:
@@ -337,7 +345,7 @@ class Recording:
                 _Statement(text, operation, defines=made.name, reads=name, line=persons_line())
             )
             memory.value = made.name
-            self.alive.append(weakref.ref(memory))
+            self._watch(memory)
         return Value(memory.value, memory.shape, memory.dtype)
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
@@ -367,7 +375,7 @@ class Recording:
             self.arguments[memory.name] = Argument(
                 memory.shape, memory.dtype, memory.resident, weakref.ref(memory)
             )
-            self.alive.append(weakref.ref(memory))
+            self._watch(memory)
         return memory.name
 
     def _store(self, memory: Memory, at: int | None = None) -> None:

@@ -72,6 +72,7 @@ def small(name: str) -> dict[str, int]:
     return {k: min(v, 3) if k == "TSTEPS" else v for k, v in sizes.items()}
 
 
+@pytest.mark.quick("gramschmidt-2-2", "jacobi-2d-1-2")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("name", "ranks", "gpus"), QUICK)
 def test_some_kernels(name: str, ranks: int, gpus: int, cluster: Cluster) -> None:

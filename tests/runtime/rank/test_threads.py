@@ -58,6 +58,18 @@ def loaded(program: Program) -> LoadedProgram:
 # -- the same bits ---------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(
+    "heat-3d",
+    "correlation",
+    "gramschmidt",
+    "ludcmp",
+    "game-of-life",
+    "nussinov",
+    "gemm",
+    "spmv",
+    "histogram",
+    "prefix-sum",
+)
 @needs_openmp
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", kernels.names())
