@@ -108,8 +108,9 @@ def test_more_rows_where_there_are_blocks_enough() -> None:
         text = FROM.replace("90x300", f"{extent}x{extent}").replace("to 299", f"to {extent}")
         text = text.replace("affine_map<()[n] -> (n)>()[%n]", str(extent))
         text = text.replace("affine_map<()[m] -> (m)>()[%m]", "1")
-        with ir.Context() as context:
-            register(context)
+        context = ir.Context()
+        register(context)
+        with context:
             module = ir.Module.parse(text).operation
             FormKernels()(module)
             assert f"/ {rows})" in str(module)
