@@ -1,5 +1,6 @@
 /* A run of one rank in the process that asks for it: no other process, and nothing that ends this
  * one. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,26 @@ static jmp_buf caught;
 
 AVIAL_GLOBAL const char *avial_failed;
 
-void avial_fail(const char *text)
+/* Leaves `avial_run_here`, where this is one. */
+static void leave_here(const char *text)
 {
-    if (catches) {
-        catches = false;
-        avial_failed = text;
-        longjmp(caught, 1);
-    }
-    puts(text);
+    if (!catches) return;
+    catches = false;
+    avial_failed = text;
+    longjmp(caught, 1);
+}
+
+void avial_fail(const char *text, int64_t line, int64_t column)
+{
+    leave_here(text);
+    const int64_t words[] = {(int64_t)(intptr_t)text, ASSERTED, 0, 0, line, column};
+    avial_outside(-1, words);
+}
+
+_Noreturn void avial_die(const char *text, int64_t line, int64_t column)
+{
+    leave_here(text);
+    fprintf(stderr, "%" PRId64 ":%" PRId64 ": an assertion does not hold: %s\n", line, column, text);
     abort();
 }
 
