@@ -55,7 +55,7 @@ pictures: setup  ## the README's pictures of the workbench, taken anew
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'
-	@AVIAL_TEST_OPT_LEVEL=2 $(RUN) -m pytest $(IN_TWO)
+	@AVIAL_TEST_OPT_LEVEL=2 AVIAL_TEST_EXAMPLES=all $(RUN) -m pytest $(IN_TWO)
 
 lab: setup  ## JupyterLab on the notebooks
 	@$(RUN) -m avial_lab kernel install --sys-prefix > /dev/null

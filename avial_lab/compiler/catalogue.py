@@ -192,6 +192,13 @@ ON_DEVICES = (
         when="--on",
     ),
     Row(
+        "order-for-threads",
+        what="Puts loops of tasks in an order whose inner loops a GPU's threads can share.",
+        why="Before target-devices, which leaves to the CPU what has no such loops.",
+        at="avial_lab.compiler.passes.placement.order_for_threads:OrderForThreads",
+        when="--on",
+    ),
+    Row(
         "target-devices",
         what="Has loops run on the devices that were asked for, whatever their text says.",
         why="Last: it looks at the finished replicates.",
@@ -1185,10 +1192,10 @@ LLVM_FACTS = Pipeline(
         ),
         Row(
             "asserts-to-runtime",
-            what="Hands the text of a failed assertion to the runtime, which ends the run.",
+            what="Tells the run of a failed assertion, and ends the task there.",
             why="After the conversion, which makes assertions print and end the process.",
             at="avial_lab.compiler.passes.llvm.asserts_to_runtime:AssertsToRuntime",
-            when="a program of loops asserts something",
+            when="the program asserts something",
         ),
         Row(
             "embed-kernels",

@@ -207,6 +207,9 @@ class ErrorCode(IntEnum):
     DEVICE = 0x7FFFFF06
 
 
+ASSERTED = -1
+"""In place of the dimension where no access left its array, but an assertion did not hold."""
+
 HERE_ARRAYS = 24
 """The most arrays of a program that runs in the process that asks for it."""
 
@@ -250,7 +253,7 @@ PREFIXES: dict[type[Enum], str] = {
 _NUMBERS = (
     "MAX_DIMS", "SMALL_REDUCTION", "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
-    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "HERE_ARRAYS",
+    "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "ASSERTED", "HERE_ARRAYS",
 )  # fmt: skip
 
 

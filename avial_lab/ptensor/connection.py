@@ -51,7 +51,7 @@ from avial_lab.runtime.rank.holders import (
     operands_to,
     sent_for,
 )
-from avial_lab.runtime.rank.interpreter import Declined, interpreted, needs
+from avial_lab.runtime.rank.interpreter import Declined, Needs, interpreted, needs
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
@@ -65,7 +65,7 @@ MOST_PROGRAMS = 512
 _LOOKED_AT = 1 << 16
 """Elements of an array, at most, that tell whether ranks bring in the same."""
 
-MOST_SPENT = 100_000
+MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
 
 
@@ -91,6 +91,13 @@ class Connection:
     always_compiled: bool = False
     _last: Recorded | None = None
     _writing: bool = False
+    _brought: list[tuple[int, weakref.ref[Memory]]] = field(
+        default_factory=list["tuple[int, weakref.ref[Memory]]"]
+    )
+    _recorded: dict[bytes, Any] = field(default_factory=dict[bytes, Any])
+    _needs: dict[tuple[str, tuple[Box, ...]], list[Needs]] = field(
+        default_factory=dict["tuple[str, tuple[Box, ...]]", "list[Needs]"]
+    )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
@@ -103,7 +110,7 @@ class Connection:
             self.ranks, self.residence = self.cluster.ranks, self.cluster
             self.lockstep = self.cluster.lockstep
             if self.lockstep is not None:
-                self.lockstep.pending = lambda: self.recording.entries()
+                self.lockstep.recorders.append(self)
             return
         self.lockstep = None
         self.ranks = self.cluster.topology.ranks
@@ -143,16 +150,30 @@ class Connection:
             marked = f"{what} of {array.dtype}, {array.shape} with the checksum {checksum:08x}"
             self.lockstep.note(marked, told(persons_line()))
 
+    def entries(self) -> list[tuple[str, str]]:
+        """What was recorded since the last run, and at which line, for people."""
+        return self.recording.entries()
+
+    def forget(self) -> None:
+        """What was recorded, and what was brought in since the ranks met last: they differed."""
+        recording, self.recording = self.recording, Recording()
+        recording.settle(lambda memory: _lose(memory, recording.written))
+        for met, reference in self._brought:
+            memory = reference()
+            if memory is not None and self.lockstep is not None and met == self.lockstep.met:
+                memory.lost = True
+        self._brought.clear()
+
     def run_if_full(self) -> None:
         """Between two operations: values of the recording are then nobody's any more."""
-        if self.recording.full:
+        if self.recording.is_full(for_certain=self.lockstep is not None):
             self.run()
 
     def run(self) -> None:
         """Run what is recorded. Whatever happens, the next recording begins empty."""
         self.meet("runs what is recorded")
         recording, self.recording = self.recording, Recording()
-        recorded = recording.finish()
+        recorded = recording.finish(self._recorded)
         self._writing = False
         try:
             residents = self._run(recorded) if recorded is not None else {}
@@ -208,10 +229,13 @@ class Connection:
             for name, argument in arrays.items()
             if name in recorded.written
         ]
-        each = [
-            needs(recorded.operations, {f"%{name}": boxes[r] for name, _, boxes in made})
-            for r in range(ranks)
-        ]
+        wanted = [{f"%{name}": boxes[r] for name, _, boxes in made} for r in range(ranks)]
+        key = recorded.text, tuple(box for boxes in wanted for box in boxes.values())
+        each = self._needs.get(key)
+        if each is None:
+            each = self._needs[key] = [needs(recorded.operations, boxes) for boxes in wanted]
+            if len(self._needs) > MOST_PROGRAMS:
+                del self._needs[next(iter(self._needs))]
         given = [
             (name, argument)
             for name, argument in arrays.items()
@@ -342,7 +366,12 @@ class Connection:
         """A copy of the array, in blocks of its rows."""
         self._note("brings in an array", array)
         resident = self.residence.put(array)
-        return Memory(array.shape, array.dtype, resident, line=persons_line())
+        memory = Memory(array.shape, array.dtype, resident, line=persons_line())
+        if self.lockstep is not None:
+            if self._brought and self._brought[-1][0] != self.lockstep.met:
+                self._brought.clear()
+            self._brought.append((self.lockstep.met, weakref.ref(memory)))
+        return memory
 
     def join(self, part: np.ndarray) -> Memory:
         """The parts of all ranks of a script, which stay where they are."""

@@ -4,6 +4,15 @@ events.py: what a trace is. analysis.py: shares, overlap, the critical path as m
 the file that Perfetto opens.
 """
 
-from avial_lab.trace.events import Copy, Event, EventKind, Move, Total, Trace
+from avial_lab.trace.events import (
+    Copy,
+    Described,
+    Event,
+    EventColumns,
+    EventKind,
+    Move,
+    Total,
+    Trace,
+)
 
-__all__ = ["Copy", "Event", "EventKind", "Move", "Total", "Trace"]
+__all__ = ["Copy", "Described", "Event", "EventColumns", "EventKind", "Move", "Total", "Trace"]

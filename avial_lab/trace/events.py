@@ -5,9 +5,13 @@ of rank 0.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
@@ -59,6 +63,80 @@ class Event:
         size = f", {format_bytes(self.nbytes)}" if self.nbytes else ""
         took = f"{format_seconds(self.duration_s)} from {format_seconds(self.start_s)}"
         return brief(self, f"{self.name}{turn} on {where}: {took}{size}")
+
+
+EVENT_KINDS = tuple(EventKind)
+
+
+class Described(NamedTuple):
+    """What an Event has beside its kind, rank, times and bytes: mostly words."""
+
+    name: str
+    device: str = ""
+    peer: int | None = None
+    message: int | None = None
+    what: str = ""
+    turn: int = 0
+
+
+class EventColumns(Sequence[Event]):
+    """Events in arrays of n, which are made into objects once somebody looks at one: a simulation
+    has times for thousands of events of which most are only added up.
+
+    kind: numbers of `EVENT_KINDS`. described: the rest of the k-th event.
+    """
+
+    def __init__(
+        self,
+        kind: np.ndarray,
+        rank: np.ndarray,
+        start_s: np.ndarray,
+        end_s: np.ndarray,
+        nbytes: np.ndarray,
+        described: Callable[[int], Described],
+    ) -> None:
+        self.kind, self.rank, self.nbytes = kind, rank, nbytes
+        self.start_s, self.end_s = start_s, end_s
+        self._described = described
+
+    @cached_property
+    def _events(self) -> tuple[Event, ...]:
+        columns = (self.kind, self.rank, self.start_s, self.end_s, self.nbytes)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return tuple(self._event(k, *row) for k, row in enumerate(rows))
+
+    def _event(self, k: int, kind: int, rank: int, start: float, end: float, size: int) -> Event:
+        name, device, peer, message, what, turn = self._described(k)
+        told = EVENT_KINDS[kind]
+        return Event(told, name, rank, device, start, end, size, peer, message, what, turn)
+
+    def __len__(self) -> int:
+        return self.kind.size
+
+    @overload
+    def __getitem__(self, k: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> tuple[Event, ...]: ...
+
+    def __getitem__(self, k: int | slice) -> Event | tuple[Event, ...]:
+        return self._events[k]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __eq__(self, other: object) -> bool:
+        return self._events == (other._events if isinstance(other, EventColumns) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._events)
+
+    def __repr__(self) -> str:
+        return repr(self._events)
+
+    def __reduce__(self) -> tuple[type[tuple[Event, ...]], tuple[tuple[Event, ...]]]:
+        """Stored and sent as what it stands for."""
+        return tuple, (self._events,)
 
 
 @dataclass(frozen=True)
@@ -137,7 +215,7 @@ class Trace:
     """
 
     ranks: int
-    events: tuple[Event, ...]
+    events: Sequence[Event]
     label: str = "measured"
     moves: tuple[Move, ...] = ()
     clock_error_s: float = 0.0
@@ -165,6 +243,8 @@ class Trace:
     @cached_property
     def begin_s(self) -> float:
         """The first start; 0 for an empty trace."""
+        if isinstance(self.events, EventColumns):
+            return float(self.events.start_s.min()) if self.events else 0.0
         return min((event.start_s for event in self.events), default=0.0)
 
     @cached_property
@@ -172,6 +252,8 @@ class Trace:
         """From the first start to the last end; 0 for an empty trace."""
         if not self.events:
             return 0.0
+        if isinstance(self.events, EventColumns):
+            return max([*self.ends_s, float(self.events.end_s.max())]) - self.begin_s
         return max([*self.ends_s, *(event.end_s for event in self.events)]) - self.begin_s
 
     @property

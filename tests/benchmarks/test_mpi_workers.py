@@ -73,6 +73,7 @@ def test_all_six_are_there() -> None:
     assert set(NAMES) == {"3mm", "atax", "gemm", "heat-3d", "jacobi-2d", "syr2k"}
 
 
+@pytest.mark.quick("gemm", "jacobi-2d")
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", NAMES)
 def test_c_equals_the_truth(name: str) -> None:
@@ -95,6 +96,7 @@ def test_c_equals_the_truth_elsewhere(name: str, ranks: int, element: str) -> No
         Answer(start).check(group.arrays())
 
 
+@pytest.mark.quick("gemm", "heat-3d")
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", NAMES)
 def test_python_equals_the_truth(name: str) -> None:

@@ -32,6 +32,7 @@ def assert_like_numpy(name: str, element: str) -> None:
         assert (bound[key] >= 0.9 * known_bound[key] - 1e-30).all(), key
 
 
+@pytest.mark.quick("gemm", "spmv", "nussinov")
 @pytest.mark.parametrize("name", QUICK)
 def test_truth_and_bound_are_numpys(name: str) -> None:
     assert_like_numpy(name, kernel_program(name, size="MINI").kernel.elements[0])

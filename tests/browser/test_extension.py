@@ -110,6 +110,7 @@ def test_a_mistake_is_marked_until_its_line_is_edited(open_notebook: Open, page:
     expect(sign).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_mistake_goes_when_the_cell_runs_again(open_notebook: Open) -> None:
     without_b = SETUP.replace("a, b =", "a, c =")
     notebook = open_notebook("mended", [without_b, GOOD, "b = np.zeros(20)"])
@@ -159,6 +160,7 @@ def test_panel_starts_and_stops_a_cluster(open_notebook: Open, page: Page, lab: 
     lab.wait_for_none("mpiexec")
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("trusted", [False, True])
 def test_pictures_without_a_kernel(lab: Lab, page: Page, watch: Watch, trusted: bool) -> None:
     """A notebook from elsewhere, its outputs as they are; one view is of a later version."""
@@ -186,6 +188,7 @@ def test_pictures_without_a_kernel(lab: Lab, page: Page, watch: Watch, trusted: 
     expect(page.locator(".jp-RenderedHTML", has_text="html")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_themes(open_notebook: Open, page: Page) -> None:
     notebook = open_notebook("dark", [SETUP, BAD, GOOD])
     panel = panel_of(page)

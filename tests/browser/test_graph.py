@@ -277,6 +277,7 @@ def test_a_thousand_tasks_are_groups_that_unfold(bare_page: BarePage) -> None:
     expect(page.locator(".avial-node")).to_have_count(98)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tasks_are_levels_that_open(bare_page: BarePage) -> None:
     page = opened(bare_page, placed(layers(400, 250), ranks=16))
     expect(page.locator(".avial-run")).to_have_count(40)

@@ -93,6 +93,7 @@ def test_the_policy_stops_what_is_not_ours(browser: Browser, report: Path) -> No
     context.close()
 
 
+@pytest.mark.quick("light-420")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 420)])
 def test_nobody_is_shut_out(opened: Page, scheme: str, width: int) -> None:

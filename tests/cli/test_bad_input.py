@@ -354,6 +354,7 @@ LEGAL = {
 }  # fmt: skip
 
 
+@pytest.mark.quick("rank 8", "NaN", "empty")
 @pytest.mark.mpi
 @pytest.mark.parametrize("kind", LEGAL)
 def test_legal_arrays_run(kind: str) -> None:
@@ -373,6 +374,7 @@ def test_odd_names_run(name: str) -> None:
     assert arrays["b"][3] == 3
 
 
+@pytest.mark.quick("MPI_Isend", "-", "gr*")
 @pytest.mark.mpi
 @pytest.mark.parametrize("task", ["main", "MPI_Isend", "malloc", "3", "größe", "-", ".x", "$x"])
 def test_odd_names_of_tasks_run(task: str) -> None:

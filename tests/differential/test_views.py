@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import avial_lab
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.differential.views import FORMS, Cut, ViewCase, Window, case, windows
+from tests.quick import examples
 
 forms, counts = st.sampled_from(FORMS), st.integers(1, 2)
 
@@ -63,20 +64,20 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 
 
 @pytest.mark.mpi
-@settings(max_examples=10, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=examples(10), deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
 @example(OPEN_SIZE, "inserted", 2)
 @example(STEP_OF_ONE, "inserted", 2)
 @example(STEPS_OF_OPEN_ONES, "extracted", 2)
 @example(STEPS_IN_MEMORY, "stored", 1)
 @example(SINGLE_ELEMENT, "in a task", 2)
-def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
-    check(case(window, form), seven_ranks, ranks)
+def test_windows(cluster: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), cluster, ranks)
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=examples(500), deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
-def test_many_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
-    check(case(window, form), seven_ranks, ranks)
+def test_many_windows(cluster: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), cluster, ranks)

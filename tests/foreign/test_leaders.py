@@ -245,6 +245,7 @@ def expected(form: Form, before: Arrays) -> Arrays:
     return after
 
 
+@pytest.mark.quick("*-three ranks")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("n", "numbers"), SIZES)
 @pytest.mark.parametrize("name", FORMS)

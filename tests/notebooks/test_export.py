@@ -74,6 +74,7 @@ def ran(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
+@pytest.mark.quick("*-00_first_light", "*-09_planning", "*-12_gpu")
 @each
 @pytest.mark.parametrize("solutions", [False, True])
 def test_the_page_asks_nothing_of_any_other_place(path: Path, solutions: bool) -> None:
@@ -88,6 +89,7 @@ def test_the_page_asks_nothing_of_any_other_place(path: Path, solutions: bool) -
     assert page.title == read(path).cells[0].source.splitlines()[0].removeprefix("# ")
 
 
+@pytest.mark.quick("00_first_light", "02_*", "09_planning")
 @each
 def test_solutions_are_left_out_or_folded(path: Path) -> None:
     notebook = ran(path)

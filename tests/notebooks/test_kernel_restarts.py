@@ -80,6 +80,7 @@ def test_a_cluster_outlives_a_restart_and_ends_with_its_kernel(kernel: Kernel) -
     assert_gone(engines)
 
 
+@pytest.mark.slow
 def test_two_notebooks_at_once(kernel: Kernel, tmp_path: Path) -> None:
     """Each has its own cluster, and neither can take the other's."""
     (tmp_path / "other").mkdir()
@@ -102,6 +103,7 @@ def test_two_notebooks_at_once(kernel: Kernel, tmp_path: Path) -> None:
         other.end()
 
 
+@pytest.mark.slow
 def test_a_notebook_closed_during_a_run_leaves_nothing(kernel: Kernel) -> None:
     only = kernel.session()
     only.run("%avial cluster start --cpu=1 --gpu=0")

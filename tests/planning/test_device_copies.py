@@ -20,6 +20,7 @@ from avial_lab.planning.schedule import Schedule, StepKind
 from avial_lab.planning.task_graph import Access, Task, build_dag
 from avial_lab.runtime.native.loader import digest, load_program
 from avial_lab.runtime.native.places import Places
+from tests.quick import examples
 
 N = 12
 NAMES = "abc"
@@ -106,7 +107,7 @@ def versions(schedule: Schedule) -> Iterator[tuple[str, np.ndarray, np.ndarray]]
         yield "result", found, latest[piece.storage][piece.box.slices]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(schedules())
 def test_every_task_finds_the_last_version(schedule: Schedule) -> None:
     """And no copy brings what is there."""

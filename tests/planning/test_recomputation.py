@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from avial_lab.planning.recomputation import Link, kept_of_chain
+from tests.quick import examples
 
 links = st.builds(Link, st.integers(1, 9), st.integers(0, 9), st.booleans())
 
@@ -24,7 +25,7 @@ def cost_of(chain: Sequence[Link], kept: Sequence[int]) -> int:
 
 
 @given(st.lists(links, max_size=7), st.integers(0, 30))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_it_is_the_best(chain: list[Link], room: int) -> None:
     kept = kept_of_chain(chain, room)
     assert sum(chain[k].nbytes for k in kept) <= room

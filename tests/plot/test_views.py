@@ -90,6 +90,7 @@ def test_what_there_is_no_room_for_is_said() -> None:
     assert sum(map(sum, part["runs"]["rows"])) == 3600  # levels count all the same
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tasks_are_small() -> None:
     graph = layers(400, 250)
     bundle = show_schedule(schedule_by_hand(graph, machine(16, gpus=4)))

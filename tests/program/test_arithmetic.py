@@ -70,6 +70,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
+@pytest.mark.quick("f64-True-3", "f32-False-1", "f64-False-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 3])
 @either
@@ -93,6 +94,7 @@ def test_delicate_numbers(
     assert ((got.view(bits) == want.view(bits)) | (np.isnan(got) & np.isnan(want))).all()
 
 
+@pytest.mark.quick("f64-2", "f32-1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2])
 @every_kind
@@ -110,6 +112,7 @@ def test_a_strict_sum_has_the_order_of_the_text(
     assert arrays["s"] == want
 
 
+@pytest.mark.quick("7", "65")
 @pytest.mark.mpi
 @pytest.mark.parametrize("size", [2, 7, 63, 64, 65, 1003])
 def test_a_sum_of_its_own_order_is_within_its_bound(size: int, rng: np.random.Generator) -> None:
@@ -178,6 +181,7 @@ ADD = """%x = affine.load %a[%i] : memref<500xf32>
          affine.store %n, %s[] : memref<f32>"""
 
 
+@pytest.mark.quick("that goes on*", "of two loops, by a value")
 @pytest.mark.mpi
 @pytest.mark.parametrize("what", LOOPS_OF_SUMS)
 def test_terms_of_all_loops_are_counted(what: str, rng: np.random.Generator) -> None:
@@ -231,6 +235,7 @@ def test_a_sum_that_no_pass_reorders_is_the_references(rng: np.random.Generator)
     assert "within" not in program.check_report
 
 
+@pytest.mark.quick("-0.0", "nan")
 @pytest.mark.mpi
 @pytest.mark.parametrize("value", [-0.0, np.inf, np.nan, 5e-324])
 def test_sums_of_what_is_no_common_number(value: float) -> None:
@@ -242,6 +247,7 @@ def test_sums_of_what_is_no_common_number(value: float) -> None:
     assert np.signbit(arrays["s"]) == np.signbit(want)
 
 
+@pytest.mark.quick("1-*")
 @pytest.mark.mpi
 @either
 @pytest.mark.parametrize("shift", [0, 1, 2])

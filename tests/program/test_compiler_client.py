@@ -80,15 +80,21 @@ def crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "avial_lab" / "crashes"
 
 
-@pytest.fixture
-def compiler() -> Iterator[Compiler]:
-    """A warm one of our own; nothing of it is left."""
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Compiler]:
+    """One of our own; nothing of it is left."""
     before = set(psutil.Process().children(recursive=True))
     compiler = Compiler()
-    compiler.ask(Analyse(GOOD))
     yield compiler
     compiler.stop()
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+@pytest.fixture
+def compiler(shared: Compiler) -> Compiler:
+    """A warm one, whatever the test before did to it."""
+    assert works(shared)
+    return shared
 
 
 def stopped(compiler: Compiler) -> int:
@@ -216,6 +222,7 @@ def test_an_assertion_of_mlir(compiler: Compiler) -> None:
     assert works(compiler)
 
 
+@pytest.mark.slow
 def test_out_of_memory() -> None:
     compiler = Compiler(memory_limit_bytes=3 << 28)
     try:
@@ -402,6 +409,7 @@ def child(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     return process, family
 
 
+@pytest.mark.quick("end", "SIGKILL in a question")
 @pytest.mark.parametrize(
     ("rest", "end"),
     [

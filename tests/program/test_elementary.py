@@ -101,6 +101,7 @@ def inputs(element: str, size: int) -> dict[str, np.ndarray]:
     return {"a": values, "b": np.full(size, 7, dtype)}
 
 
+@pytest.mark.quick("1-f32-2", "17-f64-1", "1009-f32-1", "1009-f64-2")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2])
 @every_kind
@@ -112,6 +113,7 @@ def test_a_run_has_the_bits_of_its_reference(element: str, size: int, ranks: int
     assert "bit for bit" in str(program.check_report)
 
 
+@pytest.mark.quick("1-f64", "17-f32")
 @pytest.mark.mpi
 @every_kind
 @every_size
@@ -125,6 +127,7 @@ def test_what_may_be_known_when_it_is_compiled(element: str, size: int) -> None:
     assert "bit for bit" in str(program.check_report)
 
 
+@pytest.mark.quick("f32-gpu", "f64-cpu")
 @pytest.mark.mpi
 @pytest.mark.parametrize("arch", ["cpu", "gpu"])
 @every_kind

@@ -86,6 +86,7 @@ def breaks(_: object, module: ir.Operation) -> None:
         )
 
 
+@pytest.mark.quick("fails-*")
 @pytest.mark.parametrize(
     ("fault", "said"), [(fails, "KeyError: 'loop3'"), (breaks, "after the passes")]
 )

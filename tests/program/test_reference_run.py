@@ -28,6 +28,7 @@ def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> On
     return place
 
 
+@pytest.mark.quick("no such launcher")
 def test_the_same_values_and_no_timeline(alone: OneProcess, tmp_path: Path) -> None:
     arrays = {name: np.arange(20, dtype=np.int32) for name in "abcd"}
     a, b = arrays["a"], arrays["b"]

@@ -13,6 +13,7 @@ from tests.compiler.passes.arithmetic.scalars import check
 WIDE = np.arange(8) * 2**59 - 3
 
 
+@pytest.mark.quick("128-addi")
 @pytest.mark.parametrize(("width", "operation"), [(66, "addi"), (128, "addi"), (128, "maxsi")])
 def test_a_wide_value_that_a_loop_hands_on(width: int, operation: str) -> None:
     least = -(1 << width - 1)
@@ -90,6 +91,7 @@ def test_a_switch_with_doubled_and_constant_results(ranks: int) -> None:
     check(text, {"x": WIDE, "o": np.zeros((8, 3), np.int64)}, {"o": want}, ranks=ranks)
 
 
+@pytest.mark.quick("task")
 @pytest.mark.parametrize("place", ["function", "task"])
 def test_a_switch_on_more_than_32_bits(place: str) -> None:
     arrays = "%x: memref<6xindex>, %y: memref<6xi64>"
@@ -122,6 +124,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.quick("%s, %v, %v", "%v, %w, %s")
 @pytest.mark.parametrize("handed", RESULTS)
 def test_a_while_that_hands_on_what_a_branch_chose(handed: str) -> None:
     """llvm#219456: moved behind the loop's test, a doubled result of an scf.if was wrong."""

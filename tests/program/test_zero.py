@@ -68,6 +68,7 @@ def step(ranks: int, parallel: str) -> avial_lab.Program:
     )
 
 
+@pytest.mark.quick("1", "3")
 @pytest.mark.parametrize("level", range(4))
 def test_what_a_rank_sends(level: int) -> None:
     ranks = 2

@@ -18,6 +18,7 @@ from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.rank.interpreter import Operation, needs
 from tests.ptensor.local import InterpretedConnection, local_namespace
 from tests.ptensor.test_programs import Step, programs, run
+from tests.quick import examples
 
 Pair = tuple[Namespace, Namespace]
 
@@ -144,14 +145,14 @@ def test_sums_of_few_terms_are_in_order(both: Pair, rows: int, columns: int) -> 
     assert quick.connection.compiled - before <= (rows > 60)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(program=programs(), forced=st.sampled_from([0, 1, 3]), ranks=st.integers(1, 4))
 def test_programs(program: list[tuple[int, list[Step]]], forced: int, ranks: int) -> None:
     check(program, forced, ranks)
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(program=programs(), forced=st.sampled_from([0, 1, 3]), ranks=st.integers(1, 7))
 def test_many_programs(program: list[tuple[int, list[Step]]], forced: int, ranks: int) -> None:
     check(program, forced, ranks)
@@ -167,7 +168,9 @@ def check(program: list[tuple[int, list[Step]]], forced: int, ranks: int) -> Non
 @pytest.mark.mpi
 @pytest.mark.slow
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(program=programs(), forced=st.sampled_from([0, 3]))
 def test_programs_both_ways(both: Pair, program: list[tuple[int, list[Step]]], forced: int) -> None:

@@ -25,7 +25,7 @@ def ranks(count: int, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.mpi
 def test_a_script_on_three_ranks() -> None:
-    done = ranks(3, "-m", "tests.ptensor.own_ranks_script", "3")
+    done = ranks(3, "-m", "tests.ptensor.own_ranks_script", "1")
     assert done.returncode == 0, done.stderr
 
 
@@ -54,6 +54,38 @@ def test_ranks_that_do_different_things(tmp_path: Path) -> None:
     told = "the ranks do different things: rank 0: computes subtract of float64, (10,) ("
     assert told in done.stderr
     assert f"{tmp_path}/script.py:7); rank 1: computes multiply" in done.stderr
+
+
+@pytest.mark.mpi
+def test_ranks_that_differed_once(tmp_path: Path) -> None:
+    """Each time both lines are told, once; what they did not do together is gone, the rest stays,
+    and what they do together afterwards is right.
+    """
+    body = """
+from avial_lab.core.errors import AvialError
+kept = x * 3
+np.sync()
+for k in range(3):
+    own = np.asarray([1.0 * r] * (r + 1))
+    y = kept + 1 if r else kept - 1
+    for want in ("rank 0: brings in", "is gone"):
+        try:
+            float(y[0])
+        except AvialError as error:
+            assert want in str(error), (want, error)
+        else:
+            raise AssertionError(want)
+    try:
+        own + 1
+    except AvialError as error:
+        assert "is gone" in str(error)
+    z = np.asarray([1.0, 2.0, k]) + kept[:3]
+    assert z.tolist() == [1.0, 5.0, 6.0 + k], z
+    assert float(np.sort(kept * -1)[0]) == -27.0
+print("right")
+"""
+    done = ranks(2, script(tmp_path, body))
+    assert (done.returncode, done.stdout) == (0, "right\nright\n"), done.stderr
 
 
 @pytest.mark.slow

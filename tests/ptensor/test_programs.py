@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.ptensor.local import local_namespace
+from tests.quick import examples
 
 SHAPE = (5, 4)
 Step = Callable[[Any, dict[str, Any]], None]
@@ -99,14 +100,14 @@ def run(program: list[tuple[int, list[Step]]], xp: Any, *, forced: int = 0) -> l
     return [np.asarray(have[name]) for name in NAMES]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(programs(), st.sampled_from([0, 2, 5]))
 def test_programs(program: list[tuple[int, list[Step]]], forced: int) -> None:
     check(program, forced)
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(programs(), st.sampled_from([0, 2, 5]))
 def test_many_programs(program: list[tuple[int, list[Step]]], forced: int) -> None:
     check(program, forced)
@@ -188,12 +189,12 @@ def test_what_takes_long_to_compile_is_run_in_parts() -> None:
     x = xp.asarray(np.arange(240.0))
     for _ in range(300):
         x[1:] = x[:-1] * 0.5
-    assert not xp.connection.record().full
+    assert not xp.connection.record().is_full()
     for k in range(110):
         x[k] = x[2 * k] + x[2 * k + 1]
-    assert xp.connection.record().full
+    assert xp.connection.record().is_full()
     xp = local_namespace()
     x = xp.asarray(np.arange(3.0))
     kept = [x[k % 3] + x[0] for k in range(150)]
-    assert xp.connection.record().full
+    assert xp.connection.record().is_full()
     del kept

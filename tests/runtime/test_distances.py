@@ -32,6 +32,7 @@ BODIES = {
 }
 
 
+@pytest.mark.quick("stores first-upwards-i32")
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "element",

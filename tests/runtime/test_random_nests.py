@@ -24,10 +24,11 @@ from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.trace import Copy
 from tests.nests import MOST_STEPS, WHOLE_PROGRAMS, RandomFunction, functions
+from tests.quick import examples
 
 # A function takes half a second to analyse and build: few examples here, many in `make test-full`.
-QUICK = settings(WHOLE_PROGRAMS, max_examples=8)
-THOROUGH = settings(QUICK, max_examples=300)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=examples(8))
+THOROUGH = settings(QUICK, max_examples=examples(300))
 
 
 def check_close(

@@ -17,12 +17,15 @@ from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.programs import RandomProgram, programs
+from tests.quick import examples
 
 # A program takes some tenths of a second to build: few examples here, many in `make test-full`.
 QUICK = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-THOROUGH = settings(QUICK, max_examples=400)
+THOROUGH = settings(QUICK, max_examples=examples(400))
 
 
 @QUICK

@@ -10,10 +10,11 @@ from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.rows import long_rows
 from tests.nests.sweeps import Sweeps
+from tests.quick import examples
 from tests.runtime.test_random_sweeps import DEVICES, check
 
-QUICK = settings(WHOLE_PROGRAMS, max_examples=8)
-THOROUGH = settings(QUICK, max_examples=400)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=examples(8))
+THOROUGH = settings(QUICK, max_examples=examples(400))
 
 
 @pytest.mark.mpi

@@ -15,9 +15,10 @@ from avial_lab.program.compilation import compile as compile_program
 from avial_lab.runtime.launch.cluster import Cluster
 from tests.nests import WHOLE_PROGRAMS
 from tests.nests.sweeps import Sweeps, sweeps, tiles
+from tests.quick import examples
 
-QUICK = settings(WHOLE_PROGRAMS, max_examples=9)
-THOROUGH = settings(QUICK, max_examples=400)
+QUICK = settings(WHOLE_PROGRAMS, max_examples=examples(9))
+THOROUGH = settings(QUICK, max_examples=examples(400))
 
 DEVICES = st.sampled_from([(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)])
 """Ranks, and threads of each."""

@@ -37,6 +37,7 @@ def compiled(n: int, dtype: Any, ranks: int, *, bodies: tuple[str, ...], **optio
     return avial_lab.compile(text, arrays=arrays, ranks=ranks)
 
 
+@pytest.mark.quick("*-701-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("n", "ranks"), [(701, 3), (768, 2)])
 @pytest.mark.parametrize("name", PROGRAMS)

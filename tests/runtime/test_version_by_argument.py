@@ -92,6 +92,7 @@ def test_arrays_that_are_chosen_may_be_what_is_asked(
         np.testing.assert_array_equal(arrays[name], want[name])
 
 
+@pytest.mark.quick("*-f64")
 @pytest.mark.mpi
 @pytest.mark.parametrize("element", ["f32", "f64"])
 @pytest.mark.parametrize("body", BODIES)

@@ -116,6 +116,7 @@ def is_wide(program: Program) -> bool:
     return "avial.halo" in program.stages["placed"].text
 
 
+@pytest.mark.quick("*-61-13-*,tile-time*-3", "*-17-12-*-2", "neighbours-9-9-*-3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(

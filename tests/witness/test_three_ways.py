@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 import avial_lab
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.cluster import Cluster
+from tests.quick import examples
 from tests.witness import interpret
 from tests.witness.drawn import Drawn, functions, schedules
 from tests.witness.known_faults import FAULTS
 
 RANKS = st.integers(1, 4)
 QUICK = settings(
-    max_examples=25,  # of one to four bodies
+    max_examples=examples(25),  # of one to four bodies
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow,
                            HealthCheck.filter_too_much, HealthCheck.data_too_large],
@@ -42,17 +43,17 @@ def check(program: Drawn, ranks: int, cluster: Cluster) -> None:
 @pytest.mark.mpi
 @QUICK
 @given(program=functions(), ranks=RANKS)
-def test_functions(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+def test_functions(program: Drawn, ranks: int, cluster: Cluster) -> None:
     note(f"{ranks} ranks\n{program!r}")
-    check(program, ranks, four_ranks)
+    check(program, ranks, cluster)
 
 
 @pytest.mark.mpi
 @QUICK
 @given(program=schedules(), ranks=RANKS)
-def test_schedules(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+def test_schedules(program: Drawn, ranks: int, cluster: Cluster) -> None:
     note(f"{ranks} ranks\n{program!r}")
-    check(program, ranks, four_ranks)
+    check(program, ranks, cluster)
 
 
 @pytest.mark.mpi
@@ -60,25 +61,23 @@ def test_schedules(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("drawn", [functions, schedules])
-def test_many(
-    drawn: Callable[[], st.SearchStrategy[Drawn]], part: int, four_ranks: Cluster
-) -> None:
+def test_many(drawn: Callable[[], st.SearchStrategy[Drawn]], part: int, cluster: Cluster) -> None:
     """Some 5,000 bodies."""
 
     @seed(part)
-    @settings(QUICK, max_examples=60, database=None)
+    @settings(QUICK, max_examples=examples(60), database=None)
     @given(program=drawn(), ranks=RANKS)
     def run(program: Drawn, ranks: int) -> None:
         note(f"{ranks} ranks\n{program!r}")
-        check(program, ranks, four_ranks)
+        check(program, ranks, cluster)
 
     run()
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_known_fault_is_still_one(name: str, four_ranks: Cluster) -> None:
+def test_a_known_fault_is_still_one(name: str, cluster: Cluster) -> None:
     """Where this fails, the fault is mended: take it out of the list."""
     program = Drawn(FAULTS[name].text, FAULTS[name].arrays)
     with pytest.raises((AssertionError, AvialError)):
-        check(program, 1, four_ranks)
+        check(program, 1, cluster)

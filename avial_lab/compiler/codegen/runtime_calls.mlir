@@ -326,3 +326,39 @@ llvm.func internal @avial.leave(%phase: i64, %words: !llvm.ptr) attributes {pass
 ^done:
   llvm.return
 }
+
+// In a task, or between two: an assertion does not hold, and whoever calls this returns. -1 stands for the dimension.
+llvm.func internal @avial.fail(%text: !llvm.ptr, %line: i64, %column: i64) attributes {passthrough = ["noinline", "cold"]} {
+  %minus = llvm.mlir.constant(-1 : i64) : i64
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %six = llvm.mlir.constant(6 : i64) : i64
+  %address = llvm.ptrtoint %text : !llvm.ptr to i64
+  %words = llvm.alloca %six x i64 : (i64) -> !llvm.ptr
+  llvm.store %address, %words : i64, !llvm.ptr
+  %at1 = llvm.getelementptr %words[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %minus, %at1 : i64, !llvm.ptr
+  %at2 = llvm.getelementptr %words[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %at2 : i64, !llvm.ptr
+  %at3 = llvm.getelementptr %words[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %zero, %at3 : i64, !llvm.ptr
+  %at4 = llvm.getelementptr %words[4] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %line, %at4 : i64, !llvm.ptr
+  %at5 = llvm.getelementptr %words[5] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %column, %at5 : i64, !llvm.ptr
+  llvm.call @avial.leave(%minus, %words) : (i64, !llvm.ptr) -> ()
+  llvm.return
+}
+
+llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
+llvm.func @abort()
+
+llvm.mlir.global internal constant @avial.assertion("%lld:%lld: an assertion does not hold: %s\0A\00")
+
+// The same where nobody can return: the process ends, and the last line that it prints says why.
+llvm.func internal @avial.die(%text: !llvm.ptr, %line: i64, %column: i64) attributes {passthrough = ["noreturn", "noinline", "cold"]} {
+  %stderr = llvm.mlir.constant(2 : i32) : i32
+  %words = llvm.mlir.addressof @avial.assertion : !llvm.ptr
+  %ignored = llvm.call @dprintf(%stderr, %words, %line, %column, %text) vararg(!llvm.func<i32 (i32, ptr, ...)>) : (i32, !llvm.ptr, i64, i64, !llvm.ptr) -> i32
+  llvm.call @abort() : () -> ()
+  llvm.unreachable
+}

@@ -15,13 +15,13 @@ from avial_lab.compiler.ir.operations import operations_in
 
 
 def add_runtime(module: ir.Operation, called: Iterable[str]) -> None:
-    """Copy the globals, the functions in `called` and what they call in turn to the module's start,
-    once.
+    """Copy the variables, the functions in `called` and what they call and name in turn to the
+    module's start, once.
     """
     text = resources.files("avial_lab.compiler.codegen").joinpath("runtime_calls.mlir").read_text()
     runtime = ir.Module.parse(text, module.context)
     ops = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in runtime.body.operations}
-    wanted = {name for name, op in ops.items() if op.operation.name == "llvm.mlir.global"}
+    wanted = {name for name, op in ops.items() if _is_variable(op.operation)}
     waiting = list(called)
     while waiting:
         name = waiting.pop()
@@ -29,9 +29,9 @@ def add_runtime(module: ir.Operation, called: Iterable[str]) -> None:
             continue
         wanted.add(name)
         waiting += [
-            ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            ir.FlatSymbolRefAttr(op.attributes[_NAMING[op.name]]).value
             for op in operations_in(ops[name].operation)
-            if op.name == "llvm.call"
+            if op.name in _NAMING
         ]
     block = module.regions[0].blocks[0]
     there = {
@@ -44,6 +44,13 @@ def add_runtime(module: ir.Operation, called: Iterable[str]) -> None:
         for name, op in ops.items():
             if name in wanted and name not in there:
                 _set_clock(op.operation.clone(ip=start).operation)
+
+
+_NAMING = {"llvm.call": "callee", "llvm.mlir.addressof": "global_name"}
+
+
+def _is_variable(op: ir.Operation) -> bool:
+    return op.name == "llvm.mlir.global" and "constant" not in op.attributes
 
 
 def _set_clock(op: ir.Operation) -> None:

@@ -24,7 +24,6 @@ from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
 from avial_lab.core.errors import PassError
 from avial_lab.core.underway import tell
 from avial_lab.machine.cpu import NATIVE
-from avial_lab.runtime.native.ownership import BEGIN
 
 Images = Callable[[], Mapping[str, str]]
 """Waits for the PTX of kernels, by their names."""
@@ -87,7 +86,7 @@ def lower_to_llvm(
         "no-alias-to-llvm": NO_ALIAS in text,
         "independent-to-llvm": any(mark in text for mark in MARKS),
         "pool-allocations": "memref.alloc(" in text,
-        "asserts-to-runtime": "cf.assert" in text and BEGIN in text,
+        "asserts-to-runtime": "cf.assert" in text,
     }
     given: Given = {name: {} if each else None for name, each in wanted.items()}
     embedded = None if images is None else {"images": images()}

@@ -11,8 +11,8 @@ A trace keeps the events of the first turns; its sums are of all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,8 @@ from avial_lab.planning.simulator.turn_steps import (
     templates,
 )
 from avial_lab.planning.turns import Turns
-from avial_lab.trace import Event, EventKind, Move, Total, Trace
-from avial_lab.trace.events import SIMULATED
+from avial_lab.trace import Described, EventColumns, EventKind, Move, Total, Trace
+from avial_lab.trace.events import EVENT_KINDS, SIMULATED
 
 MOST_EVENTS = 50_000
 """That a trace keeps: those of the first turns."""
@@ -54,6 +54,7 @@ _KINDS = {
     BARRIER: EventKind.BARRIER,
     COPY: EventKind.COPY,
 }
+_EVENT_CODES = np.array([EVENT_KINDS.index(_KINDS[kind]) for kind in sorted(_KINDS)], np.int8)
 
 
 def simulated_turns(turns: Turns, costs: PhaseCosts, topology: Topology) -> Trace:
@@ -197,53 +198,59 @@ def _spans(
     return start, times.end_s[at]
 
 
-def _events(turns: Turns, string: _String, run: list[Template], times: Times) -> tuple[Event, ...]:
-    found: list[Event] = []
+def _events(turns: Turns, string: _String, run: list[Template], times: Times) -> EventColumns:
+    of_turn: list[_Turn] = []
     begun: dict[int, int] = {}
-    driver: list[int] = turns.driver.tolist()
+    spans: list[tuple[np.ndarray, np.ndarray]] = []
     for k, each in enumerate(run):
-        number = int(turns.turns[k, 0])
-        turn = begun[number] = begun.get(number, 0) + 1
-        base = int(string.begin[k])
-        start, end = _spans(each, string.before[k], base, times)
-        rows = zip(each.steps.tolist(), start.tolist(), end.tolist(), strict=True)
-        found += (_event(turns, driver, number, turn, base, *row) for row in rows)
-    return tuple(sorted(found, key=lambda event: (event.start_s, event.end_s, event.rank)))
+        number, base = int(turns.turns[k, 0]), int(string.begin[k])
+        begun[number] = begun.get(number, 0) + 1
+        of_turn.append(_Turn(turns.phases[number], begun[number], base))
+        spans.append(_spans(each, string.before[k], base, times))
+    rows = np.concatenate([each.steps for each in run])
+    turn = np.repeat(np.arange(len(run)), [len(each.steps) for each in run])
+    start, end = (np.concatenate(column) for column in zip(*spans, strict=True))
+    rank = turns.driver[rows[:, STEP_FIELDS.index("place")]]
+    order = np.lexsort((rank, end, start))
+    rows, turn = rows[order], turn[order]
+    return EventColumns(
+        _EVENT_CODES[rows[:, STEP_FIELDS.index("kind")]],
+        rank[order],
+        start[order],
+        end[order],
+        rows[:, STEP_FIELDS.index("nbytes")],
+        lambda k: _described(turns, of_turn[int(turn[k])], rows[k].tolist()),
+    )
 
 
-def _event(
-    turns: Turns,
-    driver: Sequence[int],
-    number: int,
-    turn: int,
-    base: int,
-    row: list[int],
-    start: float,
-    end: float,
-) -> Event:
+class _Turn(NamedTuple):
+    """The `time`-th turn of a phase, whose activities begin with number `base`."""
+
+    phase: str
+    time: int
+    base: int
+
+
+def _described(turns: Turns, of: _Turn, row: list[int]) -> Described:
     told = dict(zip(STEP_FIELDS, row, strict=True))
-    phase, place, kind = turns.phases[number], told["place"], _KINDS[told["kind"]]
-    rank, device = driver[place], place_name(place, turns.ranks)
+    kind, device = _KINDS[told["kind"]], place_name(told["place"], turns.ranks)
     if kind is EventKind.TASK:
-        return Event(kind, phase, rank, device, start, end, turn=turn)
+        return Described(of.phase, device, turn=of.time)
     if kind is EventKind.COPY:
         name, dest = turns.storages[told["array"]].name, place_name(told["peer"], turns.ranks)
-        words = f"copy {name} to {dest}" + (f" for {phase}" if phase else "")
-        return Event(kind, words, rank, device, start, end, told["nbytes"], what=name, turn=turn)
+        words = f"copy {name} to {dest}" + (f" for {of.phase}" if of.phase else "")
+        return Described(words, device, what=name, turn=of.time)
     if kind is EventKind.BARRIER:
-        return Event(kind, f"barrier after {phase}", rank, "", start, end, turn=turn)
+        return Described(f"barrier after {of.phase}", turn=of.time)
     array, how_many = told["array"], told["count"]
     storage = turns.storages[array] if array >= 0 and how_many > 0 else None
     what, name = "", ""
     if storage is not None:
         what, name = part_words(storage, how_many, told["low"], told["high"]), storage.name
     peer = told["peer"]
-    words, _ = phase_words(phase, kind, bool(told["combining"]), peer, name)
-    message = base + told["message"]
-    return Event(
-        kind, words, rank, "", start, end, told["nbytes"], peer if peer >= 0 else None, message,
-        what, turn,
-    )  # fmt: skip
+    words, _ = phase_words(of.phase, kind, bool(told["combining"]), peer, name)
+    message = of.base + told["message"]
+    return Described(words, "", peer if peer >= 0 else None, message, what, of.time)
 
 
 def _totals(

@@ -10,9 +10,12 @@ Schedule, Costs -> activities -> Trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from functools import partial
+from operator import attrgetter
+
+import numpy as np
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.constants import (
@@ -24,12 +27,12 @@ from avial_lab.machine.constants import (
 from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Hop, Platform
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.costs import Cost, Costs
+from avial_lab.planning.costs import Costs
 from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
-from avial_lab.planning.simulator.activities import Activities, ActivityList, Times, simulate
-from avial_lab.trace import Event, Trace
-from avial_lab.trace.events import SIMULATED
+from avial_lab.planning.simulator.activities import Activities, Times, simulate
+from avial_lab.trace import Described, EventColumns, Trace
+from avial_lab.trace.events import EVENT_KINDS, SIMULATED
 
 
 def simulated(schedule: Schedule, costs: Costs) -> Trace:
@@ -37,56 +40,8 @@ def simulated(schedule: Schedule, costs: Costs) -> Trace:
 
     Raises ScheduleError where a message has no way to go.
     """
-    run = Ranks(schedule.topology, schedule.copies)
-    placed = schedule.placement_of
-    graph, topology = schedule.graph, schedule.topology
-    seconds = {
-        task.name: costs.of(task, topology.device(placed[task.name].device), graph, topology)
-        for task in graph.tasks
-    }
-    for rank, program in enumerate(schedule.programs):
-        for step in program:
-            run.add(rank, step, seconds)
-    run.connect(schedule.transfers)
-    times = simulate(run.activities())
-    return _trace(schedule, run, times)
-
-
-def _trace(schedule: Schedule, run: Ranks, times: Times) -> Trace:
-    ends = times.end_s.tolist()
-    placed = schedule.placement_of
-    events: list[Event] = []
-    for rank, steps in enumerate(run.steps):
-        now = 0.0
-        for step, activity in steps:
-            end = ends[activity]
-            kind = step.kind.event
-            if step.kind is StepKind.RUN:
-                device = placed[step.task].device
-                events.append(Event(kind, step.task, rank, device, now, end))
-            elif step.kind is StepKind.COPY:
-                copied = schedule.copies[step.copy]
-                name, what = copy_words(copied, schedule.topology.ranks)
-                event = Event(kind, name, rank, "", now, end, copied.nbytes, what=what)
-                events.append(event)
-            elif step.kind is StepKind.BARRIER:
-                events.append(Event(kind, str(step), rank, "", now, end))
-            else:
-                told = message_step(step, schedule.transfers[step.transfer])
-                size, peer, number, what = told.nbytes, told.peer, told.number, told.what
-                events.append(Event(kind, told.name, rank, "", now, end, size, peer, number, what))
-            now = end
-    events.sort(key=lambda event: (event.start_s, event.end_s, event.rank))
-    topology = schedule.topology
-    kinds = (topology.device(name).kind for name in schedule.device_kinds)
-    return Trace(
-        ranks=topology.ranks,
-        events=tuple(events),
-        label=label_with(f"{SIMULATED} on {topology.speeds.label}", kinds),
-        kinds=tuple(schedule.device_kinds.items()),
-        machine=str(topology.speeds),
-        threads=topology.cores_of_rank,
-    )
+    steps = _Steps.of(schedule)
+    return _trace(schedule, steps, simulate(_activities(schedule, steps, costs)))
 
 
 @dataclass
@@ -191,122 +146,259 @@ class Ways:
         return Way((use,), latency_s, rate)
 
 
-class _Draft(NamedTuple):
-    """An activity before all that it waits for is known. (Made so often that a dataclass, whose
-    fields are set one by one, would take a tenth of a simulation.)
+# The steps ----------------------------------------------------------------------------------------
+
+_STEP_KINDS = tuple(StepKind)
+_CODE_OF = {kind: code for code, kind in enumerate(_STEP_KINDS)}
+_EVENT_CODES = np.array([EVENT_KINDS.index(kind.event) for kind in _STEP_KINDS], np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The n steps of all ranks, one rank after the other; arrays of n.
+
+    kind: numbers of `_STEP_KINDS`. transfer, copy: as a Step has them. before: the number of the
+    step before it on its rank, -1 for the first. activity: which simulates it; all ranks' k-th
+    barrier is one, as they leave it together. Those of messages follow the `activities` of steps.
     """
 
-    amount: float
-    cap: float = math.inf
-    latency_s: float = 0.0
-    uses: tuple[tuple[int, float], ...] = ()
+    steps: tuple[Step, ...]
+    kind: np.ndarray
+    rank: np.ndarray
+    transfer: np.ndarray
+    copy: np.ndarray
+    before: np.ndarray
+    activity: np.ndarray
+    activities: int
+
+    @staticmethod
+    def of(schedule: Schedule) -> _Steps:
+        programs = schedule.programs
+        steps = tuple(step for program in programs for step in program)
+        lengths = np.array([len(program) for program in programs], np.int64)
+        kind = np.array([_CODE_OF[step.kind] for step in steps], np.int8)
+        before = np.arange(-1, len(steps) - 1)
+        before[(np.cumsum(lengths) - lengths)[lengths > 0]] = -1
+        first = _first_to_meet(kind == _CODE_OF[StepKind.BARRIER], lengths)
+        alone = first == np.arange(len(steps))
+        return _Steps(
+            steps,
+            kind,
+            np.repeat(np.arange(lengths.size), lengths),
+            _column(steps, "transfer"),
+            _column(steps, "copy"),
+            before,
+            (np.cumsum(alone) - 1)[first],
+            int(alone.sum()),
+        )
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def of_kind(self, *kinds: StepKind) -> np.ndarray:
+        """The numbers of the steps of these kinds."""
+        return np.flatnonzero(np.isin(self.kind, [_CODE_OF[kind] for kind in kinds]))
+
+    def activity_of(self, *kinds: StepKind) -> np.ndarray:
+        """The activities of the steps of these kinds."""
+        return self.activity[self.of_kind(*kinds)]
+
+    def of_message(self, kind: StepKind, messages: int) -> np.ndarray:
+        """Of each message the activity of its step of that kind; -1 where there is none."""
+        at, found = self.of_kind(kind), np.full(messages, -1)
+        found[self.transfer[at]] = self.activity[at]
+        return found
 
 
-class Ranks:
-    """The steps of every rank as activities, each after the one before it; then the messages."""
+def _first_to_meet(barrier: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Of each step its own number; of a barrier the number of the first rank's step that meets
+    there.
+    """
+    first, at = np.arange(barrier.size), np.flatnonzero(barrier)
+    met = np.cumsum(barrier) - barrier
+    begins = (np.cumsum(lengths) - lengths)[lengths > 0]
+    met -= np.repeat(met[begins], lengths[lengths > 0])
+    _, where, which = np.unique(met[at], return_index=True, return_inverse=True)
+    first[at] = at[where][which]
+    return first
 
-    def __init__(self, topology: Topology, copies: Sequence[DeviceCopy] = ()) -> None:
-        self._topology = topology
-        self._copies = copies
-        self._resources = Resources(topology.speeds)
-        self._ways = Ways(topology, self._resources)
-        self._drafts: list[_Draft] = []
-        self._after: list[list[int]] = []
-        self.steps: list[list[tuple[Step, int]]] = [[] for _ in range(topology.ranks)]
-        self._begun: dict[int, int] = {}
-        self._posted: dict[int, int] = {}
-        self._waits: list[tuple[Step, int]] = []
-        self._barriers: dict[int, int] = {}
-        self._met: list[int] = [0] * topology.ranks
 
-    def add(self, rank: int, step: Step, seconds: dict[str, Cost]) -> None:
-        """The next step of that rank."""
-        before = [self.steps[rank][-1][1]] if self.steps[rank] else []
-        activity = self._ADDED[step.kind](self, rank, step, seconds)
-        self._after[activity].extend(before)
-        self.steps[rank].append((step, activity))
+def _column(rows: Iterable[object], field: str) -> np.ndarray:
+    return np.array(list(map(attrgetter(field), rows)), np.int64)
 
-    def _run(self, rank: int, step: Step, seconds: dict[str, Cost]) -> int:
-        cost, node = seconds[step.task], self._topology.node_of[rank]
+
+# Their activities ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Shares:
+    """Which resources activities use, and of each how many times their rate: few different uses
+    that are shared by many. of: (n,), of each activity the number of its use; 0 is that of none.
+    """
+
+    of: np.ndarray
+    known: list[tuple[tuple[int, float], ...]] = field(default_factory=lambda: [()])
+
+    def add(self, uses: Iterable[tuple[int, float]]) -> int:
+        self.known.append(tuple(uses))
+        return len(self.known) - 1
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`use_begin`, `use_resource` and `use_factor` of Activities."""
+        lengths = np.array([len(uses) for uses in self.known], np.int64)
+        begin = np.concatenate([[0], np.cumsum(lengths[self.of])])
+        first = (np.cumsum(lengths) - lengths)[self.of]
+        at = np.repeat(first - begin[:-1], lengths[self.of]) + np.arange(int(begin[-1]))
+        flat = [use for uses in self.known for use in uses]
+        resource = np.array([resource for resource, _ in flat], np.int32)
+        factor = np.array([factor for _, factor in flat], np.float64)
+        return begin, resource[at], factor[at]
+
+
+def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
+    """The steps, then the messages, between the steps that begin them and those that wait."""
+    topology, transfers = schedule.topology, schedule.transfers
+    resources = Resources(topology.speeds)
+    ways = Ways(topology, resources)
+    size = steps.activities + len(transfers)
+    amount, latency_s, cap = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+    shares = _Shares(np.zeros(size, np.int64))
+
+    tasks = steps.activity_of(StepKind.RUN)
+    amount[tasks], cap[tasks] = _computing(schedule, steps, costs, resources, shares), 1.0
+
+    latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
+    barriers = steps.activity_of(StepKind.BARRIER)
+    if barriers.size:
+        rounds = math.ceil(math.log2(topology.ranks))
+        latency_s[barriers] = rounds * ways.between(0, topology.ranks - 1).latency_s
+
+    # The rank waits for a copy to a device or from one.
+    at = steps.activity_of(StepKind.COPY)
+    numbers: list[int] = steps.copy[steps.of_kind(StepKind.COPY)].tolist()
+    copies = [schedule.copies[k] for k in numbers]
+    copied, shares.of[at] = _along(copies, ways.copied, shares)
+    amount[at], cap[at], latency_s[at] = copied
+    latency_s[at] += MESSAGE_STEP_S
+
+    messages = slice(steps.activities, size)
+    sent, shares.of[messages] = _along(transfers, ways.between, shares)
+    amount[messages], cap[messages], latency_s[messages] = sent
+
+    after_begin, after = _waits(steps, amount[messages])
+    use_begin, use_resource, use_factor = shares.arrays()
+    capacity = np.array(resources.capacity, np.float64)
+    return Activities(
+        amount, latency_s, cap, use_begin, use_resource, capacity, after_begin, after,
+        use_factor=use_factor,
+    )  # fmt: skip
+
+
+def _computing(
+    schedule: Schedule, steps: _Steps, costs: Costs, resources: Resources, shares: _Shares
+) -> list[float]:
+    """Seconds of each task in the order of `steps`; what it uses is put into `shares`."""
+    graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
+    seconds: list[float] = []
+    numbers: list[int] = steps.of_kind(StepKind.RUN).tolist()
+    for k in numbers:
+        task = graph.by_name[steps.steps[k].task]
+        cost = costs.of(task, topology.device(placed[task.name].device), graph, topology)
+        node = topology.node_of[int(steps.rank[k])]
         uses: list[tuple[int, float]] = []
         if cost.cores:
-            uses.append((self._resources.cores(node), float(cost.cores)))
+            uses.append((resources.cores(node), float(cost.cores)))
         if cost.memory_bytes and cost.seconds:
-            uses.append((self._resources.memory(node), cost.memory_bytes / cost.seconds))
-        return self._draft(_Draft(cost.seconds, 1.0, 0.0, tuple(uses)))
+            uses.append((resources.memory(node), cost.memory_bytes / cost.seconds))
+        shares.of[steps.activity[k]] = shares.add(uses)
+        seconds.append(cost.seconds)
+    return seconds
 
-    def _post(self, _rank: int, step: Step, _seconds: dict[str, Cost]) -> int:
-        self._posted[step.transfer] = self._draft(_Draft(0.0, latency_s=MESSAGE_STEP_S))
-        return self._posted[step.transfer]
 
-    def _send(self, _rank: int, step: Step, _seconds: dict[str, Cost]) -> int:
-        self._begun[step.transfer] = self._draft(_Draft(0.0, latency_s=MESSAGE_STEP_S))
-        return self._begun[step.transfer]
+def _along(
+    moved: Sequence[Transfer | DeviceCopy], way_of: Callable[[int, int], Way], shares: _Shares
+) -> tuple[np.ndarray, list[int]]:
+    """Of each that moves: bytes, bytes/s and latency in seconds (3, n), and the number of its use
+    in `shares`; found once for all that go between the same two.
+    """
+    known: dict[tuple[int, int], tuple[Way, int]] = {}
+    for ends in {(each.source, each.dest): None for each in moved}:
+        way = way_of(*ends)
+        known[ends] = way, shares.add((resource, 1.0) for resource in way.uses)
+    found = [known[each.source, each.dest] for each in moved]
+    told = [
+        [each.nbytes for each in moved],
+        [way.bytes_per_s for way, _ in found],
+        [way.latency_s for way, _ in found],
+    ]
+    return np.array(told, np.float64), [use for _, use in found]
 
-    def _wait(self, _rank: int, step: Step, _seconds: dict[str, Cost]) -> int:
-        activity = self._draft(_Draft(0.0))
-        self._waits.append((step, activity))
-        return activity
 
-    def _barrier(self, rank: int, _step: Step, _seconds: dict[str, Cost]) -> int:
-        """All ranks' k-th barrier is one activity: they leave it together."""
-        k = self._met[rank]
-        self._met[rank] += 1
-        if k not in self._barriers:
-            ranks = self._topology.ranks
-            rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
-            latency_s = self._ways.between(0, ranks - 1).latency_s
-            self._barriers[k] = self._draft(_Draft(0.0, latency_s=rounds * latency_s))
-        return self._barriers[k]
+def _waits(steps: _Steps, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`after_begin` and `after` of Activities; nbytes: of each message, whose activities are the
+    last.
 
-    def _copy(self, _rank: int, step: Step, _seconds: dict[str, Cost]) -> int:
-        """To a device or from one: the rank waits for it."""
-        copy = self._copies[step.copy]
-        way = self._ways.copied(copy.source, copy.dest)
-        uses = tuple((resource, 1.0) for resource in way.uses)
-        latency_s = MESSAGE_STEP_S + way.latency_s
-        return self._draft(_Draft(float(copy.nbytes), way.bytes_per_s, latency_s, uses))
+    A long message waits until its receiver has posted it, and its sender until it has arrived; a
+    short one is sent eagerly.
+    """
+    message, long = steps.activities + np.arange(nbytes.size), nbytes > EAGER_BYTES
+    later = np.flatnonzero(steps.before >= 0)
+    received, sent = steps.of_kind(StepKind.WAIT_RECEIVED), steps.of_kind(StepKind.WAIT_SENT)
+    sent = sent[long[steps.transfer[sent]]]
+    waiting = np.concatenate([received, sent])
+    pairs = (
+        (steps.activity[later], steps.activity[steps.before[later]]),
+        (message, steps.of_message(StepKind.SEND, nbytes.size)),
+        (message[long], steps.of_message(StepKind.POST, nbytes.size)[long]),
+        (steps.activity[waiting], message[steps.transfer[waiting]]),
+    )
+    waits, after = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    size = steps.activities + nbytes.size
+    begin = np.concatenate([[0], np.cumsum(np.bincount(waits, minlength=size))])
+    return begin, after[np.argsort(waits, kind="stable")].astype(np.int32)
 
-    _ADDED: ClassVar[dict[StepKind, Callable[[Ranks, int, Step, dict[str, Cost]], int]]] = {
-        StepKind.RUN: _run,
-        StepKind.POST: _post,
-        StepKind.SEND: _send,
-        StepKind.WAIT_RECEIVED: _wait,
-        StepKind.WAIT_SENT: _wait,
-        StepKind.BARRIER: _barrier,
-        StepKind.COPY: _copy,
-    }
 
-    def connect(self, transfers: tuple[Transfer, ...]) -> None:
-        """The messages, between the steps that begin them and those that wait for them."""
-        arrived: dict[int, int] = {}
-        for transfer in transfers:
-            way = self._ways.between(transfer.source, transfer.dest)
-            uses = tuple((resource, 1.0) for resource in way.uses)
-            draft = _Draft(float(transfer.nbytes), way.bytes_per_s, way.latency_s, uses)
-            arrived[transfer.index] = activity = self._draft(draft)
-            self._after[activity].append(self._begun[transfer.index])
-            if transfer.nbytes > EAGER_BYTES:
-                self._after[activity].append(self._posted[transfer.index])
-        for step, activity in self._waits:
-            eager = transfers[step.transfer].nbytes <= EAGER_BYTES
-            if not (step.kind is StepKind.WAIT_SENT and eager):
-                self._after[activity].append(arrived[step.transfer])
+# The trace ----------------------------------------------------------------------------------------
 
-    def activities(self) -> Activities:
-        """All of them, in arrays."""
-        made = ActivityList()
-        for draft, after in zip(self._drafts, self._after, strict=True):
-            made.add(
-                draft.amount,
-                after=after,
-                cap=draft.cap,
-                latency_s=draft.latency_s,
-                uses=draft.uses,
-            )
-        return made.on(self._resources.capacity)
 
-    def _draft(self, draft: _Draft) -> int:
-        self._drafts.append(draft)
-        self._after.append([])
-        return len(self._drafts) - 1
+def _trace(schedule: Schedule, steps: _Steps, times: Times) -> Trace:
+    end = times.end_s[steps.activity]
+    start = np.where(steps.before >= 0, end[steps.before], 0.0)
+    order = np.lexsort((steps.rank, end, start))
+    sizes = np.array([transfer.nbytes for transfer in schedule.transfers] or [0], np.int64)
+    copied = np.array([copy.nbytes for copy in schedule.copies] or [0], np.int64)
+    nbytes = np.where(
+        steps.transfer >= 0, sizes[steps.transfer], np.where(steps.copy >= 0, copied[steps.copy], 0)
+    )
+    events = EventColumns(
+        _EVENT_CODES[steps.kind[order]],
+        steps.rank[order],
+        start[order],
+        end[order],
+        nbytes[order],
+        partial(_described, schedule, [steps.steps[k] for k in order.tolist()]),
+    )
+    topology = schedule.topology
+    kinds = (topology.device(name).kind for name in schedule.device_kinds)
+    return Trace(
+        ranks=topology.ranks,
+        events=events,
+        label=label_with(f"{SIMULATED} on {topology.speeds.label}", kinds),
+        kinds=tuple(schedule.device_kinds.items()),
+        machine=str(topology.speeds),
+        threads=topology.cores_of_rank,
+    )
+
+
+def _described(schedule: Schedule, steps: Sequence[Step], k: int) -> Described:
+    """What the k-th of `steps` is called in a trace."""
+    step = steps[k]
+    if step.kind is StepKind.RUN:
+        return Described(step.task, schedule.placement_of[step.task].device)
+    if step.kind is StepKind.COPY:
+        name, what = copy_words(schedule.copies[step.copy], schedule.topology.ranks)
+        return Described(name, what=what)
+    if step.kind is StepKind.BARRIER:
+        return Described(str(step))
+    told = message_step(step, schedule.transfers[step.transfer])
+    return Described(told.name, "", told.peer, told.number, told.what)

@@ -62,6 +62,7 @@ from avial_lab.runtime.rank.outcome import (
     results_of,
     timed_out,
 )
+from avial_lab.runtime.rank.output import last_printed
 from avial_lab.runtime.rank.parcels import large_sizes, pack
 from avial_lab.runtime.rank.relay import LEASE_S
 from avial_lab.runtime.rank.threads import Threads
@@ -711,7 +712,8 @@ class _Watch:
         step = self._step(rank)
         self.reporter.failed[rank] = -1 if step is None else step
         death = self.reporter.cause(deaths.get(rank))
-        return rank_died(self.binary.manifest, rank, step, death, self.spans)
+        said = last_printed(self.engines.folder, rank)
+        return rank_died(self.binary.manifest, rank, step, death, self.spans, said=said)
 
     def _step(self, rank: int) -> int | None:
         """Where the rank is in this run; -1 if it has not begun."""

@@ -385,9 +385,10 @@ class _Starting:
         spec, self.cluster = self.spec, given
         cluster: Any = given  # its `_sync` methods are made at run time
         self.progress("starting the controller")
-        self._step(cluster.start_controller_sync)
         if not spec.profile:
             self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
+        self._step(cluster.start_controller_sync)
+        if self.guardian:
             self.guardian.watch(cluster.controller.pid)
         if self.guardian and spec.where:
             self.hub = start_hub(self.folder, spec.where, address, lease_s=spec.lease_s)

@@ -14,7 +14,9 @@ runs on its own (`python -I -S guardian.py`), without this package.
     busy  idle  a run begins, has ended: nobody else could take up its middle
     end         kill everything; hung up when that is done            (from anybody)
 
-The folder goes as well, unless the owner said `end`: it still has to read there.
+The folder goes as well, unless the owner said `end`: it still has to read there. An owner may end
+between the start of a process and the line that names it: on Linux, whatever was started with the
+folder in its environment is killed too.
 """
 
 from __future__ import annotations
@@ -235,10 +237,46 @@ class Watch:
         for pid in self._watched:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
+        if self._has_folder:
+            _kill_unnamed(self._folder)
         if self._has_folder and not self._by_owner:
             _remove(self._folder)
         for line in self._said:
             line.close()
+
+
+def _kill_unnamed(folder: Path) -> None:
+    """Processes with a variable that names something in the folder; what they start meanwhile, too.
+    They are ours: the folder is private and its name unique.
+    """
+    for _ in range(_MOST_LOOKS):
+        found = [pid for pid in _processes() if _names_it(pid, folder)]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.02)
+
+
+_MOST_LOOKS = 50
+"""Where one cannot be killed at once, in an uninterruptible call."""
+
+
+def _processes() -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return []  # macOS
+
+
+def _names_it(pid: int, folder: Path) -> bool:
+    """A zombie has no environment any more."""
+    wanted = f"={folder}/".encode()
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False  # it has ended, or is another user's
+    return pid != os.getpid() and any(wanted in variable + b"/" for variable in variables)
 
 
 def _remove(folder: Path) -> None:

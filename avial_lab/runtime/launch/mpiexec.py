@@ -68,7 +68,7 @@ from avial_lab.runtime.rank.outcome import (
     results_of,
     timed_out,
 )
-from avial_lab.runtime.rank.output import output_path
+from avial_lab.runtime.rank.output import last_printed, output_path
 from avial_lab.runtime.rank.relay import PLACE
 from avial_lab.runtime.rank.threads import cores
 from avial_lab.runtime.rank.traces import trace_of
@@ -336,7 +336,8 @@ def _await(
             step = _step(ranks.directory, rank)
             if death is not None and step is not None:
                 reporter.failed[rank] = step
-                raise rank_died(manifest, rank, step, reporter.cause(death), spans)
+                said = last_printed(ranks.directory, rank)
+                raise rank_died(manifest, rank, step, reporter.cause(death), spans, said=said)
         for rank in range(manifest.ranks if ranks.where else 0):
             gone = lost_host(ranks.directory, rank)
             if gone is not None:

@@ -41,7 +41,7 @@ from avial_lab.runtime.rank.outcome import (
     ranks_failed,
     timed_out,
 )
-from avial_lab.runtime.rank.output import Printed
+from avial_lab.runtime.rank.output import Printed, last_printed
 from avial_lab.runtime.rank.parcels import ALIGNMENT, as_bytes
 from avial_lab.runtime.rank.threads import cores
 from avial_lab.runtime.rank.traces import trace_of
@@ -219,7 +219,9 @@ class OneRank:
         if not error.message.startswith("its process ended"):  # nobody foresaw it
             return RunError(error.message, hint=str(self._printed()) or error.hint)
         death = error.message.rpartition(" ")[2]
-        return rank_died(manifest, 0, step, death if death.startswith("SIG") else None, spans)
+        said = "" if self._folder is None else last_printed(self._folder, 0)
+        named = death if death.startswith("SIG") else None
+        return rank_died(manifest, 0, step, named, spans, said=said)
 
     def _step(self) -> int | None:
         entry = None if self._folder is None else read_journal(self._folder, 0)

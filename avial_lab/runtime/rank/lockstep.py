@@ -2,7 +2,8 @@
 since the last time and is about to do, and where.
 
 Entries of this rank -> nothing, or ScriptsDiffer on every rank. A rank that has come to its end
-says so too, so that nobody waits for it.
+says so too, so that nobody waits for it. Ranks that differed once may go on: what was not done
+together is forgotten on all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -29,6 +30,7 @@ NOTICE_S = 10.0
 
 _SPIN_S, _PAUSE_S, _LONGEST_PAUSE_S = 100e-6, 20e-6, 1e-3
 _DIGEST_BYTES = 16
+_ENDS = "ends"
 
 Entry = tuple[str, str]
 """What a rank does, and the line of its script."""
@@ -38,16 +40,29 @@ class ScriptsDiffer(AvialError):
     """Ranks that should do the same do not."""
 
 
+class Recorder(Protocol):
+    """Who has something on every rank that is to be the same."""
+
+    def entries(self) -> Sequence[Entry]:
+        """What was recorded since the last meeting, for people."""
+        ...
+
+    def forget(self) -> None:
+        """All ranks do: undo what was recorded or made since the last meeting."""
+        ...
+
+
 @dataclass
 class Lockstep:
-    """This rank's end. notes: what it has done by itself since the last meeting; pending: what it
-    has recorded since then, for people.
+    """This rank's end. notes: what it has done by itself since the last meeting. met: meetings so
+    far. over: why the ranks do nothing together any more.
     """
 
     comm: Intracomm
     notes: list[Entry] = field(default_factory=list[Entry])
-    pending: Callable[[], Sequence[Entry]] = tuple
-    over: bool = False
+    recorders: list[Recorder] = field(default_factory=list["Recorder"])
+    met: int = 0
+    over: str = ""
 
     def note(self, what: str, where: str) -> None:
         """The others will be asked whether they have done so, too."""
@@ -65,23 +80,29 @@ class Lockstep:
         differ, they look again after all have collected.
         """
         if self.over:
-            raise ScriptsDiffer(
-                "the ranks did different things before, and do nothing together any more"
-            )
+            raise ScriptsDiffer(f"{self.over}, and the ranks do nothing together any more")
         if self._agree(what, said) or (gc.collect() >= 0 and self._agree(what, said)):
             self.notes.clear()
+            self.met += 1
             return
-        self.over = True
-        mine = [*self.notes, *self.pending(), (what, where)]
-        raise differing(self.comm.allgather(mine))
+        mine = [*self.notes, *(e for r in self.recorders for e in r.entries()), (what, where)]
+        all_of_them = self.comm.allgather(mine)
+        self.notes.clear()
+        gone = [rank for rank, entries in enumerate(all_of_them) if entries[-1][0] == _ENDS]
+        if gone:
+            self.over = f"the script of {_ranks(gone)} has ended"
+        else:
+            for recorder in self.recorders:
+                recorder.forget()
+        raise differing(all_of_them)
 
     def end(self, why: str) -> None:
         """The script of this rank is over."""
         if self.over:
             return
         with suppress(ScriptsDiffer):  # the others say it: here nothing was left to do
-            self.meet("ends", why)
-        self.over = True
+            self.meet(_ENDS, why)
+        self.over = "this rank's script has ended"
 
     def _agree(self, what: str, said: Callable[[], bytes]) -> bool:
         digest = blake2b(said(), digest_size=_DIGEST_BYTES)
@@ -93,7 +114,7 @@ class Lockstep:
         try:
             self.patiently(self.comm.Iallgather(mine, all_of_them))
         except BaseException:
-            self.over = True  # Ctrl-C: the others may be anywhere
+            self.over = "a rank was stopped while it waited"  # the others may be anywhere
             raise
         return bool((all_of_them == mine).all())
 

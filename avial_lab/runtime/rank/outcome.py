@@ -43,6 +43,19 @@ class Failure:
     place: tuple[int, int] | None = None
 
 
+def asserted(text: str, line: int, column: int, step: int) -> Failure:
+    """An assertion of the program did not hold; line 0 where it has no place."""
+    return Failure(
+        f"an assertion does not hold: {text}",
+        step=step,
+        hint="give the program values for which it holds",
+        place=(line, column) if line else None,
+    )
+
+
+_ASSERTION = re.compile(r"^(\d+):(\d+): an assertion does not hold: (.*)", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one rank brings back.
@@ -76,11 +89,11 @@ def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spa
     """The error for ranks that reported a failure, the first of them first; equal ones are one."""
     alike: dict[tuple[str, str], dict[int, Failure]] = {}
     for rank, failure in failures.items():
-        place = _failed_at(manifest, rank, failure)
+        place = _failed_at(manifest, rank, failure, spans)
         # MPI's words hold addresses, which are each rank's own.
         alike.setdefault((place, _ADDRESS.sub("", failure.message)), {})[rank] = failure
     lines = [
-        f"{_ranks_words(list(those))} of {manifest.ranks} failed {place}: "
+        f"{_ranks_words(list(those))} of {manifest.ranks} failed{place and f' {place}'}: "
         + next(iter(those.values())).message
         for (place, _), those in alike.items()
     ]
@@ -88,23 +101,28 @@ def ranks_failed(manifest: Manifest, failures: Mapping[int, Failure], spans: Spa
     lines += [first.traceback] if first.traceback else []  # only where nobody foresaw it
     return RunError(
         "\n".join(lines).rstrip(),
-        span=_at(first.place, _span(manifest, rank, first.step, spans)),
+        span=_at(first.place, _span(manifest, rank, first.step, spans), spans),
         hint=first.hint,
     )
 
 
-def _failed_at(manifest: Manifest, rank: int, failure: Failure) -> str:
-    """Where it was; of the program's own fault, which all ranks find alike, without the device."""
+def _failed_at(manifest: Manifest, rank: int, failure: Failure, spans: Spans) -> str:
+    """Where it was; of the program's own fault, which all ranks find alike, without the device, and
+    nothing of what the program does not name.
+    """
     here = manifest.at(rank, failure.step)
-    if failure.place is not None and here is not None:
-        return f"in task '{here.task}'"
+    if failure.place is not None:
+        return f"in task '{here.task}'" if here is not None and here.task in spans else ""
     return describe_step(manifest, rank, failure.step)
 
 
-def _at(place: tuple[int, int] | None, span: CellSpan | None) -> CellSpan | None:
-    """That place in the cell that `span` is in."""
-    if place is None or span is None:
+def _at(place: tuple[int, int] | None, span: CellSpan | None, spans: Spans) -> CellSpan | None:
+    """That place in the cell that `span` is in, and the others are."""
+    if place is None:
         return span
+    span = span or next(iter(spans.values()), None)
+    if span is None:
+        return None
     line, column = place
     return replace(span, line=line, column=column)
 
@@ -114,11 +132,24 @@ def _ranks_words(ranks: Sequence[int]) -> str:
 
 
 def rank_died(
-    manifest: Manifest, rank: int, step: int | None, death: str | None, spans: Spans
+    manifest: Manifest,
+    rank: int,
+    step: int | None,
+    death: str | None,
+    spans: Spans,
+    *,
+    said: str = "",
 ) -> RunError:
-    """The error for a rank that is gone; `step` and `death` where they are known."""
+    """The error for a rank that is gone; `step` and `death` where they are known. said: the last
+    that it printed; an assertion that could not be told otherwise is there.
+    """
     how = f"died of {death}" if death else "died"
     step = -1 if step is None else step
+    told = [*_ASSERTION.finditer(said)] if death == "SIGABRT" else []
+    if told:
+        line, column, text = told[-1].groups()
+        failure = asserted(text, int(line), int(column), step)
+        return ranks_failed(manifest, {rank: failure}, spans)
     return RunError(
         f"rank {rank} of {manifest.ranks} {how} {describe_step(manifest, rank, step)}",
         span=_span(manifest, rank, step, spans),

@@ -79,6 +79,19 @@ def output_path(folder: Path, rank: int) -> Path:
     return folder / f"{rank}.out"
 
 
+def last_printed(folder: Path, rank: int) -> str:
+    """The end of what that rank printed, in so far as it is here."""
+    try:
+        with output_path(folder, rank).open("rb") as file:
+            file.seek(max(0, _size(output_path(folder, rank)) - _LAST_BYTES))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+_LAST_BYTES = 4096
+
+
 class Output:
     """What the ranks print from now on, in so far as they write to files here."""
 

@@ -58,7 +58,7 @@ from avial_lab.runtime.rank.holders import (
 )
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Journal
-from avial_lab.runtime.rank.lockstep import Lockstep
+from avial_lab.runtime.rank.lockstep import Entry, Lockstep
 from avial_lab.runtime.rank.outcome import GRACE_S, Failure, Outcome, ranks_failed
 from avial_lab.runtime.rank.parcels import as_bytes, pack
 from avial_lab.runtime.rank.shards import ShardFunction
@@ -69,9 +69,6 @@ T = TypeVar("T")
 
 PATIENCE_S = 5 * GRACE_S
 """For ranks that may wait for one that has failed."""
-
-_MOST_DROPPED = 100
-"""Arrays that nobody has any more, before their memory is free."""
 
 
 @dataclass
@@ -85,6 +82,18 @@ class OwnRanks:
     _runs: int = 0
     _loaded: set[str] = field(default_factory=set[str])
     _dropped: list[int] = field(default_factory=list[int])
+
+    def __post_init__(self) -> None:
+        if self.lockstep is not None:
+            self.lockstep.recorders.append(self)
+
+    def entries(self) -> Sequence[Entry]:
+        """Nothing: arrays are brought in and made by whoever records."""
+        return ()
+
+    def forget(self) -> None:
+        """The next array has a number that no rank has given to one."""
+        self._numbers = max(self.told(self._numbers))
 
     # -- arrays ------------------------------------------------------------------------------------
 
@@ -175,8 +184,8 @@ class OwnRanks:
         return part, boxes[0]
 
     def sweep(self) -> None:
-        """Free what was forgotten."""
-        if len(self._dropped) >= _MOST_DROPPED:
+        """Free what was forgotten: what is made next has its memory, and no fresh pages."""
+        if self._dropped:
             numbers = tuple(self._dropped)
             del self._dropped[: len(numbers)]
             DropArrays(numbers)()

@@ -67,6 +67,7 @@ def test_ptx_is_for_the_architecture_of_the_target() -> None:
     assert next(s for s in stages if s.name == "ptx:task3").text == built.ptx["task3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_every_command_makes_its_stage_from_the_file_before(tmp_path: Path, ranks: int) -> None:
     stages, _ = deck.build(deck.module(), deck.schedule(ranks=ranks, gpus=1))

@@ -191,6 +191,7 @@ def test_local_labels_follow_on() -> None:
     ]
 
 
+@pytest.mark.quick("ludcmp")
 @pytest.mark.parametrize("kernel", ["ludcmp", "deriche"])
 def test_a_kernel_in_parts_has_the_same_bits(
     kernel: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

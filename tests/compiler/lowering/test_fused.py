@@ -112,6 +112,7 @@ def test_an_edited_stage_goes_on_with_it() -> None:
         assert phases(program.resume(name, text + "\n")) == ["loop1"], name
 
 
+@pytest.mark.quick("0", "3")
 @pytest.mark.mpi
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 9])
 def test_a_run_is_the_reference_bit_for_bit_and_drawn(steps: int, tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def test_a_row_goes_down_at_each_turn_and_nothing_else(heat: avial_lab.Program) 
     assert sorted(map(str, trace.moves)) == sorted(map(str, heat.plan.moves))
 
 
+@pytest.mark.quick("1-cyclic(5)", "4-cyclic(5)", "4-grid")
 @pytest.mark.parametrize("division", ["block", "cyclic(5)", "grid"])
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_divisions(division: str, ranks: int) -> None:
@@ -165,6 +166,7 @@ def test_a_division_that_makes_no_sense(text: str) -> None:
         Division.parse(text)
 
 
+@pytest.mark.quick("3-1")
 @pytest.mark.parametrize(("ranks", "gpus"), [(1, 1), (3, 1), (4, 2)])
 def test_a_program_written_by_hand_stops_everywhere_at_the_same_round(
     ranks: int, gpus: int
@@ -202,6 +204,7 @@ def test_an_access_certain_to_leave_its_array() -> None:
         avial_lab.compile(text, arrays=arrays, ranks=2)
 
 
+@pytest.mark.quick("durbin")
 @pytest.mark.parametrize("name", ["durbin", "ludcmp", "prefix-sum"])
 def test_the_same_program_gives_the_same_text(name: str) -> None:
     """Values and operations are told apart by where they lie, which is another place each time."""

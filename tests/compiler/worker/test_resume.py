@@ -82,6 +82,9 @@ CHANGES = [
 ]
 
 
+@pytest.mark.quick(
+    "jacobi-source-*", "jacobi-placed-*", "jacobi-llvm-*", "deck-avial-*", "deck-object-*"
+)
 @pytest.mark.mpi
 @pytest.mark.parametrize(("name", "stage", "old", "new"), CHANGES)
 def test_an_edit_that_changes_the_meaning_is_found(

@@ -24,6 +24,7 @@ from avial_lab.planning.task_graph import TaskGraph
 from tests.memory import Memory, run_task
 from tests.planning.test_schedule import VirtualRanks, chain
 from tests.plot import by_hand
+from tests.quick import examples
 from tests.strategies import task_graphs, topologies
 
 COSTS = """14 16 9 / 13 19 18 / 11 13 19 / 13 8 17 / 12 13 10 / 13 16 9 / 7 15 11 / 5 11 14 /
@@ -102,7 +103,7 @@ CHOOSING = [Policy.HEFT, Policy.PEFT, Policy.MIN_MEMORY, Policy.CRITICAL_LOCALIT
     st.sampled_from(Sync),
     st.integers(0, 2**32),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_every_placement_is_legal_and_gives_program_orders_values(
     graph: TaskGraph, topology: Topology, policy: Policy, sync: Sync, seed: int
 ) -> None:
@@ -167,7 +168,7 @@ def test_a_program_is_placed_by_what_its_tasks_cost() -> None:
     assert chosen["t_b"] == chosen["t_c"] != chosen["t_d"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(graph=task_graphs(), data=st.data())
 def test_every_policy_keeps_to_pins(graph: TaskGraph, data: st.DataObject) -> None:
     topology = Topology.local(3, gpus=1)

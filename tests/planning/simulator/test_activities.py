@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.simulator.activities import Activities, ActivityList, simulate
+from tests.quick import examples
 
 INFINITE = float("inf")
 
@@ -172,7 +173,7 @@ def _rates_over_time(
 
 
 @given(activity_lists())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_rates_are_fair_and_within_all_limits(made: Activities) -> None:
     times = simulate(made, rates=10_000)
     assert times.rates is not None
@@ -204,7 +205,7 @@ def test_rates_are_fair_and_within_all_limits(made: Activities) -> None:
 
 
 @given(activity_lists(), st.sampled_from([2.0, 8.0, 0.25]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_all_costs_times_k_take_k_times_as_long(made: Activities, factor: float) -> None:
     longer = replace(made, amount=made.amount * factor, latency_s=made.latency_s * factor)
     assert np.array_equal(simulate(longer).end_s, simulate(made).end_s * factor)

@@ -24,6 +24,7 @@ from avial_lab.planning.simulator.ranks import simulated
 from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
 from avial_lab.trace import EventKind, Trace
 from tests.plot import by_hand
+from tests.quick import examples
 from tests.strategies import task_graphs, topologies
 
 BYTES_PER_S, LATENCY_S = 1e9, 1e-5
@@ -95,7 +96,7 @@ def test_a_machine_without_a_way_is_told() -> None:
 
 
 @given(task_graphs(), topologies(), st.sampled_from(Sync))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_simulated_run_is_the_schedule_with_times(
     graph: TaskGraph, topology: Topology, sync: Sync
 ) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from avial_lab.planning.schedule import Schedule
@@ -65,6 +66,7 @@ def many(number: int) -> Trace:
     )
 
 
+@pytest.mark.slow
 def test_100000_events_fit_and_no_time_is_lost() -> None:
     trace = many(100_000)
     data = timeline_data(trace)

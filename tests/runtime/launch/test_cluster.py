@@ -292,6 +292,7 @@ def test_a_program_for_a_better_cpu(build, cluster, target):
 # --- what costs the engines -----------------------------------------------------------------------
 
 
+@pytest.mark.quick("*-SIGSEGV")
 @pytest.mark.parametrize(
     ("body", "name"),
     [

@@ -114,6 +114,7 @@ def test_the_controller_listens_on_held_ports_alone(monkeypatch):
     assert listening <= set(held)
 
 
+@pytest.mark.quick("the hub's", "again and again")
 @pytest.mark.usefixtures("_no_child_left")
 @pytest.mark.parametrize(
     ("port", "starts"), [(0, [0]), (4, [0]), (7, [0]), (0, [0, 1, 2])],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -46,6 +47,7 @@ def _line(process: psutil.Process) -> list[str]:
         return []
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_stopped_rank_is_told() -> None:
     program = avial_lab.compile(LONG, arrays={"A": np.zeros(8)}, ranks=1)
@@ -67,8 +69,18 @@ def test_a_stopped_rank_is_told() -> None:
     assert "does not terminate" not in said
 
 
-def test_one_that_runs_is_not_stopped() -> None:
-    assert stopped_among({0: psutil.Process()}, [0, 1]) == []
+def test_who_is_stopped() -> None:
+    asleep = psutil.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    try:
+        found = {0: psutil.Process(), 1: asleep}
+        assert stopped_among(found, [0, 1, 2]) == []
+        asleep.send_signal(signal.SIGSTOP)
+        wait_until(lambda: stopped_among(found, [0, 1, 2]))
+        assert stopped_among(found, [0, 1, 2]) == [1]
+        assert stopped_among(found, [0]) == []
+    finally:
+        asleep.kill()
+        asleep.wait()
 
 
 def test_a_killed_rank_may_have_been_out_of_memory() -> None:

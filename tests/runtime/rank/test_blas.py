@@ -125,6 +125,7 @@ def calls(program: Program) -> int:
 # -- values ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("sizes0-f64", "sizes5-f32")
 @needs_blas
 @pytest.mark.mpi
 @pytest.mark.parametrize(
@@ -141,6 +142,7 @@ def test_every_form(sizes: tuple[int, int, int], t: str, cluster: Cluster) -> No
     check(program, cluster)
 
 
+@pytest.mark.quick("f64")
 @needs_blas
 @pytest.mark.mpi
 @pytest.mark.parametrize("t", ["f64", "f32"])
@@ -151,6 +153,7 @@ def test_triangles_of_several_blocks(t: str, cluster: Cluster) -> None:
         check(compiled(names, sizes, t), cluster, threads=2)
 
 
+@pytest.mark.quick("0.0", "nan")
 @needs_blas
 @pytest.mark.mpi
 @pytest.mark.parametrize("x", [0.0, -0.0, np.inf, np.nan, 2.0])
@@ -171,6 +174,7 @@ def test_every_library_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
             check(program, None, threads=2)
 
 
+@pytest.mark.quick("1-gemm", "2-lu", "2-covariance")
 @needs_blas
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["gemm", "syrk", "2mm", "lu", "covariance"])

@@ -15,7 +15,7 @@ Megatron-LM, 2021, section 2.2 (interleaved); Qi et al., Zero Bubble Pipeline Pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,8 @@ class Part:
 @dataclass
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
-    what is done once; `late`: no other device waits for it.
+    what is done once; `late`: no other device waits for it. `begins`, `ends`: about when, in
+    forward passes of a stage, once it has its place in the order.
     """
 
     name: str
@@ -96,6 +97,8 @@ class Job:
     before: set[int] = field(default_factory=set)
     stage: int = 0
     late: bool = False
+    begins: int = 0
+    ends: int = 0
 
 
 def link(jobs: Sequence[Job]) -> None:
@@ -112,7 +115,7 @@ def link(jobs: Sequence[Job]) -> None:
                 touched.setdefault(part.memory, []).append((part.box, k, writes))
 
 
-def living(jobs: Sequence[Job], results: set[object]) -> list[Job]:
+def living(jobs: Sequence[Job], results: Iterable[object]) -> list[Job]:
     """Without those whose values nobody reads; `results` are memories that the caller reads."""
     wanted: dict[object, list[Box] | None] = dict.fromkeys(results)
     kept: list[Job] = []
@@ -217,6 +220,7 @@ class _Progress:
         job = self.jobs[k]
         begin = max(self.free[job.device], self.ready[job.device].pop(k))
         self.free[job.device] = end = begin + seconds
+        job.begins, job.ends = begin, end
         del self.waiting[k]
         self.left[job.device, job.turn] -= 1
         if job.turn >= 0:

@@ -10,9 +10,7 @@ from mlir.dialects import arith, llvm, scf
 
 from avial_lab.compiler.codegen.runtime_calls import add_runtime
 from avial_lab.compiler.ir.operations import operations_named
-
-ASSERTED = -1
-"""Stands for the dimension in the record of an assertion that does not hold."""
+from avial_lab.core.runtime_constants import ASSERTED
 
 
 def record_assertions(module: ir.Operation) -> None:

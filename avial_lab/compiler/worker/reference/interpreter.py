@@ -50,9 +50,10 @@ from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
 from avial_lab.compiler.worker.reference.apart import call_apart, shared_zeros
-from avial_lab.compiler.worker.reference.assertions import ASSERTED, record_assertions
+from avial_lab.compiler.worker.reference.assertions import record_assertions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
+from avial_lab.core.runtime_constants import ASSERTED
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,14 @@ void avial_unknown(void);
  * entered. */
 int64_t avial_again(int64_t condition);
 
-/* An assertion does not hold: ends `avial_run_here`, else the process, whose last line is `text`. */
-_Noreturn void avial_fail(const char *text);
+/* An assertion does not hold: ends `avial_run_here`; else it is told as an access outside an array
+ * is, with ASSERTED for the dimension, and whoever calls this returns. A plan knows the assertions
+ * that do not hang on data. */
+void avial_fail(const char *text, int64_t line, int64_t column);
+
+/* The same where nobody can return: the process ends, and the last line that it prints says why
+ * (`journal.py` reads it). */
+_Noreturn void avial_die(const char *text, int64_t line, int64_t column);
 
 /* Called by the engine and the planner --------------------------------------------------------- */
 
@@ -163,6 +169,10 @@ void avial_bring_back(void);
 /* `rank` was given that box of the caller's array. As -1: there is no array of the caller's, and
  * what nobody wrote is undefined. */
 void avial_input(int64_t rank, int64_t array, const int64_t *box);
+
+/* The caller has that array on a device, and wants it there after the run. Before the first phase,
+ * of a plan, too. */
+void avial_home(int64_t array, int64_t place);
 
 /* Waits until all that this rank sent has arrived, and frees the buffers of messages. */
 void avial_finish(void);

@@ -17,6 +17,7 @@
 #include "stopping.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -81,18 +82,31 @@ static _Noreturn void jump(void)
     longjmp(*to, 1);
 }
 
-void avial_fail(const char *text)
+/* Leaves what the thread is at, in such a run. */
+static void leave_here(const char *text)
 {
-    if (!catcher) {
-        puts(text);
-        abort();
-    }
+    if (!catcher) return;
     jmp_buf *to = catcher;
     catcher = NULL;
     while (atomic_flag_test_and_set(&telling)) continue;
-    if (!failure.text || part_begin < failure.begin) failure.text = text, failure.begin = part_begin;
+    if (!failure.text || part_begin < failure.begin)
+        failure.text = text, failure.begin = part_begin;
     atomic_flag_clear(&telling);
     longjmp(*to, 1);
+}
+
+void avial_fail(const char *text, int64_t line, int64_t column)
+{
+    leave_here(text);
+    const int64_t words[] = {(int64_t)(intptr_t)text, ASSERTED, 0, 0, line, column};
+    avial_outside(-1, words);
+}
+
+_Noreturn void avial_die(const char *text, int64_t line, int64_t column)
+{
+    leave_here(text);
+    fprintf(stderr, "%" PRId64 ":%" PRId64 ": an assertion does not hold: %s\n", line, column, text);
+    abort();
 }
 
 INTERNAL i64 until_stopped(void (*work)(const HereCall *), const HereCall *given)
@@ -253,7 +267,7 @@ static void interrupted(int number, siginfo_t *info, void *context)
 INTERNAL void listen_to_interrupts(i64 bell)
 {
     if (bell < 0) return;
-    void (*here)(const char *) = avial_fail;
+    int64_t (*here)(const HereCall *) = avial_run_here;
     if (!code_end) dl_iterate_phdr(find_code, &here);
     struct sigaction mine = {.sa_flags = SA_SIGINFO | SA_RESTART};
     sigemptyset(&mine.sa_mask);

@@ -19,6 +19,7 @@ from avial_lab.planning.task_graph import Access, TaskGraph, build_dag
 from tests.blocked import ALGORITHMS
 from tests.calls import CallProgram, Memory, call_programs, numbered
 from tests.compiler.analysis.accesses.test_program import shown
+from tests.quick import examples
 
 ELEMENTS = numbered()
 SIZE = sum(elements.size for elements in ELEMENTS.values())
@@ -39,7 +40,7 @@ def elements_of(accesses: tuple[Access, ...], *, exact: bool = False) -> set[int
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(call_programs(), st.randoms(use_true_random=False))
 def test_regions_hold_what_is_touched(program: CallProgram, rng: random.Random) -> None:
     graph = graph_of(program.text)
@@ -52,7 +53,7 @@ def test_regions_hold_what_is_touched(program: CallProgram, rng: random.Random) 
         assert elements_of(task.writes, exact=True) <= memory.written
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(call_programs(most_tasks=8), st.randoms(use_true_random=False))
 def test_any_legal_order_leaves_the_same_memory(program: CallProgram, rng: random.Random) -> None:
     graph = graph_of(program.text)

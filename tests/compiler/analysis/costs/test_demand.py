@@ -50,6 +50,7 @@ def test_the_union_of_overlapping_sets_counts_an_element_once() -> None:
     assert points(both) == 21 * 20
 
 
+@pytest.mark.quick("trmm", "gemm")
 @pytest.mark.parametrize("name", ["gemm", "cholesky", "trmm", "atax", "symm"])
 def test_operations_are_those_of_the_kernel(name: str) -> None:
     kernel = kernel_program(name, size="MINI", element="f32")

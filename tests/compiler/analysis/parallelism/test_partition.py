@@ -38,6 +38,7 @@ from tests.compiler.analysis.polyhedral.nests import (
 from tests.compiler.analysis.polyhedral.test_properties import SLOW, named
 from tests.compiler.analysis.polyhedral.test_upstream import by_upstream, without_else
 from tests.compiler.analysis.polyhedral.texts import named_module
+from tests.quick import examples
 
 
 def outline(nodes: Sequence[Node], depth: int = 0) -> Iterator[str]:
@@ -623,7 +624,7 @@ def check(divided: Divided, events: Sequence[Event]) -> None:
 
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(nest=nests | near_nests | near_nests, n=st.integers(0, 5), own=st.booleans())
 def test_parts_do_not_meet(spelling: Callable[[Nest], str], nest: Nest, n: int, own: bool) -> None:
     events = trace(nest, n)
@@ -645,7 +646,7 @@ def with_own_arrays(text: str) -> str:
     return signature + brace + allocations + body
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=SLOW)
 @given(nest=nests)
 def test_what_upstream_finds_parallel_is_split(nest: Nest) -> None:
     text = affine_text(without_else(nest))

@@ -27,6 +27,7 @@ from tests.compiler.analysis.polyhedral.nests import (
 )
 from tests.compiler.analysis.polyhedral.test_properties import SLOW, Pairs, named, points
 from tests.compiler.analysis.polyhedral.texts import named_module
+from tests.quick import examples
 
 
 def nest(text: str, context: ir.Context) -> Nest:
@@ -241,7 +242,7 @@ OVERWRITTEN = (
 """isl's lexmax of the last write is not the last one, unless equalities are detected before."""
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(nests, st.integers(1, 5))
 @example(OVERWRITTEN, 5)
 def test_direct_dependences_are_those_that_running_meets(nest, n: int) -> None:

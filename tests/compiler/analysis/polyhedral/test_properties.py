@@ -20,6 +20,7 @@ from tests.compiler.analysis.polyhedral.nests import (
     scf_text,
     trace,
 )
+from tests.quick import examples
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -94,7 +95,7 @@ def named(text: str) -> ir.Module:
 
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=SLOW)
 @given(nest=nests, n=st.integers(0, 4))
 def test_dependences_are_exactly_those_that_occur(spelling, nest: Nest, n: int) -> None:
     events = trace(nest, n)
@@ -104,7 +105,7 @@ def test_dependences_are_exactly_those_that_occur(spelling, nest: Nest, n: int) 
 
 
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=SLOW)
 @given(nest=nests, n=st.integers(0, 4))
 def test_accesses_are_exactly_what_is_touched(spelling, nest: Nest, n: int) -> None:
     events = trace(nest, n)

@@ -17,6 +17,7 @@ from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import LoopKind, Scop
 from tests.compiler.analysis.polyhedral.nests import For, If, Nest, Node, affine_text, nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
+from tests.quick import examples
 
 
 def loops_in(op: ir.Operation) -> list[str]:
@@ -84,7 +85,7 @@ def test_a_kernel_is_analysed_within_a_third_of_a_second(name: str) -> None:
     assert min(took) <= 0.3
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=SLOW)
 @given(nest=nests)
 def test_random_nests(nest: Nest) -> None:
     with ir.Context():

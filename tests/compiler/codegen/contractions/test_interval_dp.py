@@ -15,6 +15,7 @@ from avial_lab.compiler.passes.loops.contractions.block_contractions import Bloc
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 MARGIN = 3
 """Rows and columns around those that loops go through, which subscripts may reach."""
@@ -118,7 +119,7 @@ def check(splits: Splits, text: str) -> None:
     np.testing.assert_array_equal(after["T"], before["T"])
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=SLOW)
 @given(
     splits=st.builds(
         Splits,
@@ -148,6 +149,7 @@ SPLITS = [
 ]
 
 
+@pytest.mark.quick("33-47-*", "80-80-*")
 @pytest.mark.parametrize("splits", SPLITS)
 @pytest.mark.parametrize(("rows", "columns"), [(32, 32), (33, 47), (48, 80), (79, 33), (80, 80)])
 def test_a_table_goes_in_tiles(splits: Splits, rows: int, columns: int) -> None:

@@ -19,6 +19,7 @@ from tests.compiler.passes.loops.contractions.test_block_contractions import (
     blocked,
     check,
 )
+from tests.quick import examples
 
 PRODUCT = """
   affine.for %i = 0 to {n} { affine.for %j = 0 to {m} { affine.for %p = 0 to {k} {
@@ -131,6 +132,7 @@ def test_the_same_text_each_time() -> None:
     assert len(made) == 1
 
 
+@pytest.mark.quick("*-f64")
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_packed_ahead_is_the_same(case: str, kind: str) -> None:
@@ -142,7 +144,7 @@ def test_what_is_packed_ahead_is_the_same(case: str, kind: str) -> None:
 SIZES = st.sampled_from([1, 2, 3, 7, 8, 9, 12, 13, 16, 17, 25, 31, 33])
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_random_ones_compute_the_same_bits(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from([kind for kind in sorted(TYPES) if kind[0] == "f"]))

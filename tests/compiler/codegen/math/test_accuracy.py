@@ -231,6 +231,7 @@ def check_ulps(name: str, *x: np.ndarray, fused: bool) -> None:
     assert off[worst] <= most, f"{name}{at!r} is {found[worst]!r}: {off[worst]} ulp"
 
 
+@pytest.mark.quick("True-f64-*", "False-f32-*")
 @every_name
 @every_element
 @fused_or_not
@@ -251,6 +252,7 @@ def test_special_values(name: str, element: str, *, fused: bool) -> None:
     np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(want)[known])
 
 
+@pytest.mark.quick("f32-*", "f64-exp", "f64-sin")
 @every_name
 @every_element
 def test_a_value_hangs_on_its_arguments_alone(name: str, element: str) -> None:
@@ -262,6 +264,7 @@ def test_a_value_hangs_on_its_arguments_alone(name: str, element: str) -> None:
     np.testing.assert_array_equal(values(name, *x, lanes=8), together)
 
 
+@pytest.mark.quick("True-f64-*", "False-f32-*")
 @every_limited
 @every_element
 @fused_or_not

@@ -9,12 +9,14 @@ from avial_lab.compiler.codegen.math import inverse_trigonometric, power, trigon
 from tests.compiler.codegen.math.minimax import DIGITS, Fit, fits, in_two, parts
 
 
+@pytest.mark.quick("exp 64", "erf, P 64", "exp2 32")
 @pytest.mark.parametrize("fit", tuple(fits()), ids=lambda fit: f"{fit.name} {fit.width}")
 def test_the_error_of_the_terms(fit: Fit) -> None:
     error = float(mpmath.log(fit.error(fit.terms), 2))
     assert fit.exponent - 0.5 < error < fit.exponent
 
 
+@pytest.mark.slow
 def test_the_terms_are_those_that_are_found() -> None:
     fit = next(each for each in fits() if each.name == "exp" and each.width == 32)
     assert fit.found() == pytest.approx(fit.terms, rel=1e-3)

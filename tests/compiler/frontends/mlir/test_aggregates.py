@@ -23,6 +23,7 @@ def random(*shape: int) -> np.ndarray:
     return np.random.default_rng(7).uniform(-8, 8, shape)
 
 
+@pytest.mark.quick("1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("dim", range(3))
 def test_softmax_of_a_tensor(dim: int, cluster: Any) -> None:
@@ -107,6 +108,7 @@ PACKED = """func.func @f(%x: $X) -> ($P, $X) {
 }"""
 
 
+@pytest.mark.quick("True")
 @pytest.mark.mpi
 @pytest.mark.parametrize("open_", [False, True])
 def test_pack_and_unpack(open_: bool, cluster: Any) -> None:
@@ -169,6 +171,7 @@ def winograd(fmr: str, m: int, r: int, high: int, wide: int) -> str:
 }}"""
 
 
+@pytest.mark.quick("F_2_3-*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("fmr", "m", "r"), [("F_2_3", 2, 3), ("F_4_3", 4, 3), ("F_2_5", 2, 5)])
 def test_a_convolution_by_winograd(fmr: str, m: int, r: int, cluster: Any) -> None:

@@ -15,6 +15,7 @@ from avial_lab.compiler.frontends.mlir import parse_cell, print_module
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.errors import AvialError, InternalError
+from tests.quick import examples
 
 DECK = Path(__file__).with_name("deck.avial").read_text()
 CONTEXT = ir.Context()
@@ -89,7 +90,7 @@ def parsed(text: str) -> ir.Module:
     return parse_cell(text, cell="test", context=CONTEXT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(programs())
 def test_printing_and_parsing_give_the_same_module(text: str) -> None:
     module = parsed(text)
@@ -149,7 +150,7 @@ GARBAGE = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(range(5)), st.integers(0, 2**32))
 def test_broken_text_is_an_error_of_ours(seed_text: int, seed: int) -> None:
     """Tokens lost, doubled, swapped or replaced: never a crash, never an error that is not ours."""

@@ -103,6 +103,7 @@ func.func @f(%x: tensor<5xi64>, %i: tensor<5xi64>) -> tensor<5xi64> {{
 }  # fmt: skip
 
 
+@pytest.mark.quick("in a loop", "in a branch*")
 @pytest.mark.mpi
 @pytest.mark.parametrize("case", MAPS)
 def test_a_map_reads_its_init(case: str, cluster: Any) -> None:

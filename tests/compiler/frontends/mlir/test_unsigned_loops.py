@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick("index-9*", "i64-9*", "i8-127*", "i32-5-3-1")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("kind", "low", "high", "step"), CASES)
 def test_every_width(kind: str, low: int, high: int, step: int, cluster: Any) -> None:

@@ -12,6 +12,7 @@ import avial_lab
 from avial_lab.core.errors import AvialError, VerifyError
 from tests.compiler.frontends.python.comparing import compare, same, translated
 from tests.compiler.frontends.python.drawn import Drawn, functions
+from tests.quick import examples
 from tests.witness import Undefined
 
 RAISED = (ArithmeticError, LookupError, ValueError, TypeError, AssertionError, NameError)
@@ -48,14 +49,14 @@ def test_drawn_functions(drawn: Drawn) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, **_SETTINGS)  # type: ignore[arg-type]
+@settings(max_examples=examples(1500), **_SETTINGS)  # type: ignore[arg-type]
 @given(functions())
 def test_many_drawn_functions(drawn: Drawn) -> None:
     _try(drawn)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, **_SETTINGS)  # type: ignore[arg-type]
+@settings(max_examples=examples(40), **_SETTINGS)  # type: ignore[arg-type]
 @given(functions())
 def test_drawn_functions_compiled(drawn: Drawn) -> None:
     function, args = drawn.made(), tuple(drawn.arguments.values())

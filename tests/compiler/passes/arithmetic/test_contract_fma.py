@@ -16,6 +16,7 @@ from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from tests.fused import fma, rounded
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 INPUTS = 3
 OPERATIONS = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide}
@@ -88,7 +89,7 @@ class Rule:
         return self.values[a], self.values[b]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(nodes=expressions(), element=st.sampled_from(["f32", "f64"]), seed=st.integers(0, 2**32 - 1))
 def test_what_is_computed(nodes: list[Node], element: str, seed: int) -> None:
     kind = {"f32": np.float32, "f64": np.float64}[element]

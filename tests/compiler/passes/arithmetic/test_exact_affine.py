@@ -28,6 +28,7 @@ FORMS = {
 }
 
 
+@pytest.mark.quick("d0 ceildiv 7", "d0 floordiv 7", "d0 mod 7")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_value(form: str) -> None:
     """llvm PR 215696 for ceildiv."""

@@ -22,6 +22,7 @@ def test_all_operations_are_what_mlir_makes_of_them(number: int) -> None:
     assert_same(cases_of("index_to_arith")["all"], "index-to-arith", given={0: np.int64(number)})
 
 
+@pytest.mark.quick("ule", "sge")
 @pytest.mark.parametrize("predicate", ["ule", "ugt", "slt", "sge"])
 def test_a_difference_is_compared_with_its_wrap(predicate: str) -> None:
     """llvm#216042: `n - 2 <= 0` is no `n <= 2`."""
@@ -39,6 +40,7 @@ def test_a_difference_is_compared_with_its_wrap(predicate: str) -> None:
     run_and_reference(body, ENDS, want, result="%e")
 
 
+@pytest.mark.quick("-7")
 @pytest.mark.parametrize("divisor", [2, -7])
 def test_the_least_number_is_divided(divisor: int) -> None:
     """llvm PR 223127, of constants and of numbers from memory."""

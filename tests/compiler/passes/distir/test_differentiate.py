@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from avial_lab.compiler.codegen.math.adjoints import RULES
 from tests.compiler.passes.distir.divided import assert_divided_is_the_same, results_of
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
+from tests.quick import examples
 from tests.tensor_functions import functions
 
 
@@ -93,7 +94,7 @@ def test_every_rule() -> None:
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_random_functions(data: st.DataObject) -> None:
     function = data.draw(functions(element="f64"))
     shape = "".join(f"{n}x" for n in function.shapes[function.results[0]])
@@ -176,6 +177,7 @@ def test_a_training_step_that_is_written_by_hand() -> None:
         np.testing.assert_allclose(found[f"result{k + 1}"], 2 * step, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.quick("pipeline*")
 @pytest.mark.parametrize("parallel", ["data 2", "pipeline 2 x 3, horizontal 2 w0:1"])
 def test_gradients_are_divided(parallel: str) -> None:
     text, arrays = training_step(7, WIDTHS, element="f64"), arrays_of(7, WIDTHS, dtype=np.float64)

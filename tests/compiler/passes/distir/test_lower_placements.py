@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from avial_lab.core.errors import AvialError, ScheduleError
 from tests.compiler.passes.distir.divided import assert_divided_is_the_same
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
+from tests.quick import examples
 from tests.tensor_functions import FunctionText, functions
 
 SETTINGS = settings(
@@ -48,7 +49,7 @@ def check(function: FunctionText, parallel: str, seed: int) -> None:
 
 
 @given(data=st.data())
-@settings(SETTINGS, max_examples=4)
+@settings(SETTINGS, max_examples=examples(4))
 def test_random_functions(data: st.DataObject) -> None:
     function = data.draw(functions())
     check(function, data.draw(strategies(function)), 0)
@@ -56,7 +57,7 @@ def test_random_functions(data: st.DataObject) -> None:
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(SETTINGS, max_examples=150)
+@settings(SETTINGS, max_examples=examples(150))
 def test_many_random_functions(data: st.DataObject) -> None:
     function = data.draw(functions())
     check(function, data.draw(strategies(function)), data.draw(st.integers(0, 100)))

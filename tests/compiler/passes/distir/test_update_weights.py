@@ -45,6 +45,7 @@ def by_hand(rule: str, w: np.ndarray, x: np.ndarray, steps: int) -> np.ndarray:
     return w
 
 
+@pytest.mark.quick("adamw*", "sgd*-None", "momentum*-None")
 @pytest.mark.parametrize("parallel", [None, "horizontal 3 w:0"])
 @pytest.mark.parametrize("rule", ["sgd lr=0.1 decay=0.5", "momentum lr=0.05", "adamw lr=0.1"])
 def test_three_steps(rule: str, parallel: str | None) -> None:

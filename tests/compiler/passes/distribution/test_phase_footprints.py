@@ -36,6 +36,7 @@ from tests.compiler.analysis.polyhedral.nests import (
     trace,
 )
 from tests.compiler.analysis.polyhedral.texts import scop_of, with_names
+from tests.quick import examples
 from tests.reported import Elements, Report, Reporter, elements, reporter
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -531,8 +532,9 @@ def _loops_around(nest: Nest) -> dict[int, tuple[int, ...]]:
 parts = st.tuples(*[st.integers(-3, 5)] * 4)
 
 
+@pytest.mark.quick("affine_text")
 @pytest.mark.parametrize("spelling", [affine_text, scf_text])
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=SLOW)
 @given(split=splits(), asked=st.lists(parts, min_size=4, max_size=4))
 def test_random_nests(spelling, split: Split, asked: list[tuple[int, ...]]) -> None:
     if len(trace(split.nest, 4)) > 400:

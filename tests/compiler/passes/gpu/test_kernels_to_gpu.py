@@ -82,6 +82,7 @@ func.func @far(%A: memref<60xELEMENT>, %B: memref<60xELEMENT>) {
 }"""
 
 
+@pytest.mark.quick("f64")
 @pytest.mark.parametrize("element", ["f64", "f32"])
 def test_arguments_of_any_size_have_the_cpus_bits(element: str) -> None:
     rng, dtype = np.random.default_rng(4), ELEMENTS[element]

@@ -16,6 +16,7 @@ from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.analysis.polyhedral.texts import named_module
 from tests.compiler.passes.rewriting import check_same_bits
 from tests.kernels.some import some_kernels
+from tests.quick import examples
 
 
 def distributed(text: str, context: ir.Context) -> ir.Module:
@@ -149,7 +150,7 @@ def test_kernels_stay_as_they_are(name: str, context: ir.Context) -> None:
     assert str(module) == before
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
     check_same_bits(each, DistributeLoops())

@@ -18,6 +18,7 @@ from tests.compiler.analysis.polyhedral.texts import named_module
 from tests.compiler.passes.rewriting import check_same_bits
 from tests.kernels.jit import Machine
 from tests.kernels.some import some_kernels
+from tests.quick import examples
 
 
 def privatised(text: str, context: ir.Context) -> ir.Module:
@@ -140,7 +141,7 @@ def test_doitgen_computes_the_same_bits(context: ir.Context) -> None:
             assert value.tobytes() == after[array].tobytes(), (array, k)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
     check_same_bits(each, PrivatiseScratch())

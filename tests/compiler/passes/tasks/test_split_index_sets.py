@@ -19,6 +19,7 @@ from tests.compiler.analysis.polyhedral.texts import named_module
 from tests.compiler.passes.rewriting import check_same_bits
 from tests.kernels.jit import Machine
 from tests.kernels.some import some_kernels
+from tests.quick import examples
 
 
 def cut(text: str, context: ir.Context) -> ir.Module:
@@ -112,7 +113,7 @@ def test_floyd_warshall_is_split_by_rows(context: ir.Context) -> None:
         assert before["path"].tobytes() == after["path"].tobytes()
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=SLOW)
 @given(each=st.lists(near_nests, min_size=15, max_size=15))
 def test_the_same_bits(each: list[Nest]) -> None:
     check_same_bits(each, SplitIndexSets())

@@ -97,6 +97,7 @@ def check_stage(stage: Stage, folder: Path) -> None:
         assert plain(made) == plain(stage.text)
 
 
+@pytest.mark.quick("deck", "jacobi-2d")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_stages_command_makes_it(name: str, tmp_path: Path) -> None:
     stages = program_called(name).stages
@@ -126,6 +127,7 @@ def test_our_own_lines_give_the_very_text(name: str, tmp_path: Path) -> None:
         assert (tmp_path / f"{stage.name}.mlir").read_text() == without_messages(stage.text)
 
 
+@pytest.mark.quick("deck")
 @pytest.mark.parametrize("name", ["deck", "by hand", "jacobi-2d"])
 def test_a_passs_command_makes_the_text_after_it(name: str, tmp_path: Path) -> None:
     program = program_called(name)

@@ -102,6 +102,7 @@ def test_the_decks_sum_is_found_in_every_stage(deck: avial_lab.Program) -> None:
         assert coverage(deck.stages[name], inside) >= 0.8, name
 
 
+@pytest.mark.quick("gemm", "cholesky", "spmv")
 @pytest.mark.parametrize(
     "name", ["gemm", "jacobi-2d", "adi", "correlation", "cholesky", "spmv", "game-of-life"]
 )

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import avial_lab
 from tests.compiler.worker.inspect.test_inspect import check_lines
 from tests.programs import RandomProgram, copy_together, programs
+from tests.quick import examples
 
 few = settings(
-    max_examples=6,
+    max_examples=examples(6),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.generate],

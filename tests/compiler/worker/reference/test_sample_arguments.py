@@ -181,6 +181,16 @@ def test_a_kernel_gets_arrays_that_fit_together(name: str) -> None:
 # Values -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(
+    "table_to_an_argument",
+    "csr_power",
+    "small_cnn",
+    "lu_solve",
+    "bound_from_memory",
+    "unsigned_guards",
+    "swapped_buffers",
+    "tickets",
+)
 @pytest.mark.parametrize("path", FOREIGN, ids=lambda path: path.stem)
 def test_a_function_runs_on_them(path: Path) -> None:
     """No index leaves its array; where integers are indices, on the second try."""

@@ -211,6 +211,7 @@ def test_without_a_broken_pass_they_agree(program: str) -> None:
     assert check(program).startswith("equal to the sequential reference, bit for bit")
 
 
+@pytest.mark.quick("canonicalize", "one-shot-bufferize")
 @pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_broken_pass_of_mlirs_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +221,9 @@ def test_a_broken_pass_of_mlirs_is_found(name: str, monkeypatch: pytest.MonkeyPa
         check(UPSTREAM[name])
 
 
+@pytest.mark.quick(
+    "interchange-loops", "fuse-loops", "exact-affine", "replicate-to-mpi", "mark-parallel"
+)
 @pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("name", OURS)
 def test_a_broken_pass_of_ours_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

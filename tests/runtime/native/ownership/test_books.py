@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
+from tests.quick import examples
 from tests.runtime.native.ownership.books import (
     EVERYWHERE,
     NOT_COMBINED,
@@ -100,7 +101,7 @@ def programs(draw: st.DrawFn) -> tuple[tuple[Storage, ...], int, frozenset[str],
     return storages, ranks, temporary, found * times
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(programs())
 def test_the_books_are_right_about_every_element(program):
     storages, ranks, temporary, steps = program

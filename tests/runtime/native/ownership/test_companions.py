@@ -180,6 +180,7 @@ def check(
         assert array.tobytes() == want[name].tobytes(), (name, array, want[name])
 
 
+@pytest.mark.quick("*-5")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 @pytest.mark.parametrize(("name", "kind"), CASES)

@@ -104,6 +104,7 @@ def test_it_is_compiled_once_for_all_programs(
     assert commands.count("cc") == 3
 
 
+@pytest.mark.quick("ownership/state.h*")
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

@@ -19,6 +19,7 @@ from avial_lab.core.cache import spelled
 from avial_lab.runtime.launch import cluster as clusters
 from avial_lab.runtime.native.planned_run import plan_run
 from avial_lab.runtime.rank.job import Options
+from tests.quick import examples
 from tests.runtime.native.ownership.programs import Program, compiled
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def patched(times: int, script: list[Step]) -> bytes:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

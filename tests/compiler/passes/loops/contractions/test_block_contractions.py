@@ -27,6 +27,7 @@ from avial_lab.compiler.passes.loops.storage.expand_scalars import ExpandScalars
 from avial_lab.machine.cpu import Cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 NARROW = Cpu(16, 16, fma=True)
 WIDE = Cpu(64, 32, fma=True)
@@ -154,6 +155,7 @@ def check(
     return sum("avial.parallel" in text for text in after)
 
 
+@pytest.mark.quick("*-f64-cpu1", "*-f32-cpu2")
 @pytest.mark.parametrize(
     ("kind", "cpu"), [("f64", WIDE), ("f64", NARROW), ("f32", WIDE), ("i32", WIDE)]
 )
@@ -168,7 +170,7 @@ ORDERS = ["".join(letters) for letters in permutations("ijp")]
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33])
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_blocks_compute_the_same_bits(data):
     kind = data.draw(st.sampled_from(sorted(TYPES)))
@@ -196,6 +198,7 @@ def test_blocks_compute_the_same_bits(data):
 RAGGED = ("terms before", "terms after", "a band", "both", "turned terms", "turned upper")
 
 
+@pytest.mark.quick("*-f64")
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("form", RAGGED)
 def test_terms_that_a_row_has_not_leave_its_elements_alone(form, kind):
@@ -604,6 +607,7 @@ CARRIED = """
   } }"""
 
 
+@pytest.mark.quick("symmetric-f32", "carried-f64")
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("body", [SYMMETRIC, CARRIED], ids=["symmetric", "carried"])
 def test_sums_that_a_loop_carries_are_put_into_blocks(body, kind):

@@ -20,6 +20,7 @@ from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rewriting import assert_same_bits, check_same_bits
+from tests.quick import examples
 
 ROWS = 8
 
@@ -180,7 +181,7 @@ def test_blocks_that_begin_elsewhere_each_time_are_none() -> None:
     assert not blocked(text)[1]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=SLOW)
 @given(
     st.integers(4, 23), st.integers(-3, 1), st.integers(-2, 4), st.sampled_from([1, 1, 1, 0, 2]),
     st.sampled_from(["%j", "%j", "%j", "%i", "%i - %j"]), st.integers(0, 2),
@@ -203,7 +204,7 @@ def test_random_solves(
     check(text, module)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=SLOW)
 @given(st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits_of_random_nests(several: list[Nest]) -> None:
     check_same_bits(several, BlockTriangularSolves(2))

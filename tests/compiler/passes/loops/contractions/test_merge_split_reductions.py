@@ -142,6 +142,7 @@ def arrays(kind: str, m: int, n: int, side: str) -> dict[str, object]:
 SIZES = ((1, 1), (2, 3), (1, 17), (13, 1), (31, 33), (67, 49))
 
 
+@pytest.mark.quick("*-f64-*", "taken away*")
 @pytest.mark.parametrize(
     ("form", "kind", "cpu"),
     [

@@ -20,6 +20,7 @@ from avial_lab.compiler.passes.loops.jam.jam_for_latency import JamForLatency
 from avial_lab.compiler.passes.loops.threads.thread_loops import ThreadLoops
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 EDGE = 3
 
@@ -116,7 +117,7 @@ def check_same_bits(recurrence: Recurrence, rows: int) -> bool:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(recurrence=recurrences(), rows=st.sampled_from([2, 3, 4, 8]))
 def test_random_recurrences(recurrence: Recurrence, rows: int) -> None:
     event("side by side" if check_same_bits(recurrence, rows) else "left alone")
@@ -125,6 +126,7 @@ def test_random_recurrences(recurrence: Recurrence, rows: int) -> None:
 UP_RIGHT = (("A", 0, -1), ("A", -1, 1), ("A", -1, -1), ("A", 0, 0))  # twice is not once
 
 
+@pytest.mark.quick("8-*", "17-*")
 @pytest.mark.parametrize("columns", [1, 2, 13, 14, 15, 16, 40])
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 17])
 def test_the_ends_of_rows(rows: int, columns: int) -> None:

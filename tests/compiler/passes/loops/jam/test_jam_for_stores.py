@@ -16,9 +16,10 @@ from avial_lab.compiler.passes.loops.jam.jam_for_latency import JamForLatency
 from avial_lab.compiler.passes.loops.jam.jam_for_stores import JamForStores
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
+from tests.quick import examples
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(
     rows=row_loops((1, 3), (1, 2, 3, 4, 5, 8, 11, 12, 25), st.integers(1, 7)),
     count=st.sampled_from([0, 2, 3, 4, 12]),

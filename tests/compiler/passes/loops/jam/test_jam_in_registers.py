@@ -111,6 +111,7 @@ def check(texts: list[str], kind: str) -> None:
 SIZES = [(2, 1, 0, 2), (3, 2, 1, 3), (5, 3, 0, 4), (8, 5, 2, 5), (9, 2, 0, 7), (7, 3, 0, 16)]
 
 
+@pytest.mark.quick("*-f64")
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_all_numbers_of_rows_and_columns(body: str, kind: str) -> None:

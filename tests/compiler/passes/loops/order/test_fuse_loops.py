@@ -17,9 +17,10 @@ from avial_lab.machine.cpu import Cpu, this_cpu
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(rows=row_loops((1, 3), (1, 2, 3, 7), st.integers(1, 7)))
 def test_random_nests(rows: Rows) -> None:
     _, done = changed(replace(rows, apart=True), (FuseLoops(),))

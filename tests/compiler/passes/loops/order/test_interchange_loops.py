@@ -19,6 +19,7 @@ from tests.compiler.analysis.polyhedral.nests import Nest, near_nests, plane_sum
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.analysis.polyhedral.texts import named_module
 from tests.compiler.passes.rewriting import check_same_bits
+from tests.quick import examples
 
 
 def loops_of(text: str, context: ir.Context) -> list[str]:
@@ -212,13 +213,13 @@ def test_order(body: str, expected: list[str], context: ir.Context) -> None:
     assert sorted(loops_of(text, context)) == sorted(expected)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
 @given(st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits(several: list[Nest]) -> None:
     check_same_bits(several, InterchangeLoops())
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
 @given(several=st.lists(plane_sums, min_size=6, max_size=6))
 def test_the_same_bits_of_sums_over_planes(several: list[Nest]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -228,7 +229,7 @@ def test_the_same_bits_of_sums_over_planes(several: list[Nest]) -> None:
     event(f"{len(written)} of 6 rewritten")
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
 @given(several=st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits_of_every_order_there_is(several: list[Nest]) -> None:
     """Also where no loop walks better: whatever isl calls allowed has to be."""

@@ -12,6 +12,7 @@ from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.split_wraparound import SplitWraparound
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 LARGEST = 12
 
@@ -52,7 +53,7 @@ def ring(op: str, low: int, high: int, step: int, terms: list[tuple[int, int]]) 
 terms = st.lists(st.tuples(st.integers(0, 30), st.integers(1, LARGEST)), min_size=1, max_size=3)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(
     op=st.sampled_from(["scf.parallel", "scf.for"]),
     low=st.integers(0, LARGEST),

@@ -16,6 +16,7 @@ from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.loops.order.tile_time import PARALLEL, TileTime
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 HALO = 2
 
@@ -170,7 +171,7 @@ def check_same_bits(stencil: Stencil, widths: str) -> bool:
     return any(PARALLEL in op.attributes for op in operations_in(module.operation))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(
     stencil=stencils(),
     widths=st.sampled_from(["1x1", "2x3", "3x2", "4x4", "1x1x1", "2x3x2", "3x2x5", "4x4x3"]),

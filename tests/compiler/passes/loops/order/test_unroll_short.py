@@ -15,6 +15,7 @@ from avial_lab.compiler.passes.loops.order.unroll_reductions import MOST_TERMS, 
 from avial_lab.compiler.passes.loops.order.unroll_short import UnrollShort
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 ROOM = 8
 """Elements around those that are written."""
@@ -64,7 +65,7 @@ def short(draw: st.DrawFn) -> range:
     return range(start, start + draw(st.integers(0, 5)), draw(st.integers(1, 2)))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(rows=short(), columns=short(), swapped=st.booleans(), inner=st.booleans())
 def test_random_neighbours(rows: range, columns: range, swapped: bool, inner: bool) -> None:
     text = weighted(rows, columns, swapped=swapped, inner=inner)
@@ -88,7 +89,7 @@ def same_values(before: str, after: ir.Module, *, seed: int) -> None:
     np.testing.assert_array_equal(then["A"], first["A"])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(rows=short(), columns=short(), swapped=st.booleans(), inner=st.booleans())
 def test_random_sums(rows: range, columns: range, swapped: bool, inner: bool) -> None:
     """Also where the window's elements are those that the nest changes: the order is the text's."""

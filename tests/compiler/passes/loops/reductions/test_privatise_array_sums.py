@@ -20,6 +20,7 @@ from avial_lab.compiler.passes.loops.reductions.privatise_array_sums import Priv
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rows import Rows, Step, changed, row_loops
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 DOWN = Step(("y", 0, 0), ("A", 0, 0), 1)
 ALONG = Step(("s", 0, 0), ("A", 0, 0), 1)
@@ -28,7 +29,7 @@ BOTH = ((True, (ALONG,)), (True, (DOWN,)))
 HEIGHTS = (1, 47, 48, 49, 60, 63, 64, 65, 67, 96, 127, 300)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(
     rows=row_loops((1, 1, 1, 3), HEIGHTS[2:], st.integers(1, 5), "AsssyA"),
     place=st.integers(0, 1),

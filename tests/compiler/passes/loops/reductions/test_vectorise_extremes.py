@@ -105,6 +105,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.quick("*-f64-*")
 @pytest.mark.parametrize("some", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("kind", ["f64", "f32"])
 @pytest.mark.parametrize("choice", CHOICES)

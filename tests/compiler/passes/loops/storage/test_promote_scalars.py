@@ -17,6 +17,7 @@ from tests.compiler.analysis.polyhedral.nests import Nest, near_nests
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rewriting import check_same_bits
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class OnArraysApart:
 
 
 @pytest.mark.parametrize("passes", [OnArraysApart(False), OnArraysApart(True)], ids=str)
-@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=SLOW)
 @given(several=st.lists(near_nests, min_size=6, max_size=6))
 def test_the_same_bits(passes, several: list[Nest]) -> None:
     check_same_bits(several, passes)

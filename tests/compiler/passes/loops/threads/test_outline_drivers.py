@@ -10,6 +10,7 @@ from avial_lab.compiler.passes.loops.threads import thread_loops
 from avial_lab.compiler.passes.loops.threads.outline_drivers import ALONE, OutlineDrivers
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.loops.threads.test_thread_loops import check_same, threaded
+from tests.quick import examples
 
 PIECES = {
     "a sum and a maximum handed on": """
@@ -42,7 +43,7 @@ PIECES = {
 SHARED = PIECES["what threads share"]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=SLOW)
 @given(
     before=st.lists(st.sampled_from([*PIECES.values()]), min_size=1, max_size=3),
     after=st.lists(st.sampled_from([*PIECES.values()]), max_size=2),

@@ -31,6 +31,7 @@ from tests.compiler.analysis.polyhedral.nests import Nest, computing_text, near_
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.compiler.passes.rewriting import SIZE
 from tests.kernels.jit import OPT_LEVEL, Guarded, pointer_to
+from tests.quick import examples
 
 THREAD_COUNTS = st.sampled_from([2, 3, SIZE, 11])
 
@@ -124,13 +125,13 @@ def check_same(plain: ir.Module, divided: ir.Module, what: object) -> None:
         assert results(divided) == before, what
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=SLOW)
 @given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
 def test_any_order(nests: list[Nest], threads: int) -> None:
     event(f"{check_backwards(nests, threads)} loops marked in 4 nests")
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
 @given(nests=st.lists(near_nests, min_size=4, max_size=4), threads=THREAD_COUNTS)
 def test_any_order_of_loops_in_another_order(nests: list[Nest], threads: int) -> None:
     check_backwards(nests, threads, ordered=True)
@@ -144,6 +145,8 @@ def test_a_loop_that_carries_something_would_show(monkeypatch: pytest.MonkeyPatc
     @settings(max_examples=30, deadline=None, suppress_health_check=SLOW, derandomize=True)
     @given(nest=near_nests)
     def collect(nest: Nest) -> None:
+        if wrong:  # one is enough
+            return
         try:
             check_backwards([nest], SIZE)
         except AssertionError:

@@ -130,6 +130,7 @@ def test_neighbours_in_the_first_cache_are_loaded_by_whole_vectors(
     assert "vector<8xf64>" in vectors(rows("f64", 0, 602, NEIGHBOURS), lanes=0)
 
 
+@pytest.mark.quick("*-f32", "*-i64")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("body", [STENCIL, IN_PLACE, AGAIN])
 def test_short_rows_are_written_out(kind: str, body: str) -> None:

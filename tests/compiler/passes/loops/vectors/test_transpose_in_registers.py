@@ -55,6 +55,7 @@ def arrays_of(rows: int, columns: int, kind: str) -> dict[str, np.ndarray]:
     return {name: random_array(rng, shape, kind) for name, shape in shapes.items()}
 
 
+@pytest.mark.quick("16-*", "4-f32")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_every_size(kind: str, lanes: int) -> None:

@@ -19,6 +19,7 @@ from avial_lab.compiler.passes.loops.facts.mark_parallel import MarkParallel
 from avial_lab.compiler.passes.loops.vectors.vectorise_outer import VectoriseOuter
 from tests.compiler.analysis.polyhedral.test_properties import SLOW
 from tests.kernels.jit import Machine
+from tests.quick import examples
 
 DTYPES = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32}
 SUBSCRIPTS = {
@@ -174,7 +175,7 @@ def check_same_bits(program: Rows, lanes: int) -> bool:
                if len(op.results))  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=SLOW)
 @given(program=programs(), lanes=st.sampled_from([0, 2, 4, 8, 16]))
 def test_random_rows(program: Rows, lanes: int) -> None:
     event("vectors" if check_same_bits(program, lanes) else "left alone")
