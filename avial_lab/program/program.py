@@ -43,6 +43,7 @@ from avial_lab.compiler.requests import (
     Weighed,
 )
 from avial_lab.core.buffers import UNBOUNDED, bind_arrays, read_box
+from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import (
     AvialError,
     BindError,
@@ -92,7 +93,10 @@ from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, w
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.one_rank import OneRank
+from avial_lab.runtime.launch.processes import refuse_copies
 from avial_lab.runtime.launch.progress import Progress, ProgressReporter
+from avial_lab.runtime.native.device_values import on_host
+from avial_lab.runtime.rank import in_place
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.outcome import DEATH_HINTS
@@ -550,6 +554,11 @@ class Program:
         read their parts of it there; to others they are sent. The trace's note says which.
         """
         self.printed = Printed()
+        if any(isinstance(array, OnDevice) for array in self.arrays.values()):
+            return self._run_in_place(
+                check=check, timeout=timeout, trace=trace, device_seed=device_seed,
+                threads=Threads(threads, oversubscribe), elsewhere=cluster or where,
+            )  # fmt: skip
         if cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
@@ -585,6 +594,32 @@ class Program:
             self._profile(threads).add(taken)
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
+        return self.trace
+
+    def _run_in_place(
+        self,
+        *,
+        check: bool,
+        timeout: float | None,
+        trace: bool,
+        device_seed: int,
+        threads: Threads,
+        elsewhere: object,
+    ) -> Trace:
+        """In this process, on arrays that are on its GPU."""
+        if elsewhere is not None and not isinstance(elsewhere, OneRank):
+            raise BindError(
+                "arrays on a GPU are used in the process that has them, and another is asked for",
+                hint="leave the cluster out, or pass arrays of the host",
+            )
+        refuse_copies()
+        before = self._memory() if check else {}
+        expected = self._referenced(before, timeout=timeout) if check else None
+        options = Options(traced=trace, threads=threads, device_seed=device_seed)
+        self.trace = in_place.run(self.binary, self.arrays, spans=self._spans, options=options)
+        if expected is not None:
+            after = on_host(self.arrays)
+            self.check_report = self._agreement(self.built, after, before, expected, timeout)
         return self.trace
 
     def _agreement(
@@ -668,8 +703,9 @@ class Program:
 
     def _memory(self) -> dict[str, np.ndarray]:
         """Copies of the storages as they are now."""
+        arrays = on_host(self.arrays)
         return {
-            storage.name: read_box(self.arrays, storage, Box.whole(storage.shape))
+            storage.name: read_box(arrays, storage, Box.whole(storage.shape))
             for storage in self.graph.storages
             if all(buffer in self.arrays for buffer in storage.buffers)
         }

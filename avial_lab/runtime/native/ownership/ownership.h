@@ -170,6 +170,10 @@ void avial_bring_back(void);
  * what nobody wrote is undefined. */
 void avial_input(int64_t rank, int64_t array, const int64_t *box);
 
+/* The caller has that array on a device, and wants it there after the run. Before the first phase,
+ * of a plan, too. */
+void avial_home(int64_t array, int64_t place);
+
 /* Waits until all that this rank sent has arrived, and frees the buffers of messages. */
 void avial_finish(void);
 
