@@ -48,7 +48,7 @@ HOMES = (
 )  # fmt: skip
 """Modules whose types a user comes to from a program."""
 
-KEPT_INSIDE = {"Manifest", "Option", "Ownership", "Standing", "Underway"}
+KEPT_INSIDE = {"Described", "Manifest", "Option", "Ownership", "Standing", "Underway"}
 """Not to be had from a program."""
 
 
