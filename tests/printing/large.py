@@ -152,15 +152,15 @@ def _of_loops() -> list[object]:
     plan = replace(plan, phases=plan.phases * MANY, footprints=(footprint,) * MANY)
     nest = by_hand.heat_nest()
     nest = replace(nest, dependences=nest.dependences * 50, cells=nest.cells * MANY, span=SPAN)
-    old = by_hand.heat_explanation().verdicts[0]
-    verdict = replace(old, reasons=(NAME,) * MANY, done=(NAME,) * MANY, span=SPAN)
+    old = by_hand.heat_explanation().reports[0]
+    report = replace(old, reasons=(NAME,) * MANY, done=(NAME,) * MANY, span=SPAN)
     tried = Tried(NAME, 1.0, 1.0, 0.1, kept=True)
     choice = Choice("2026-11-22", 1, 1.1, NAME, (NAME,) * MANY, (tried,) * MANY)
-    explanation = Explanation((verdict,) * MANY, CELL_TEXT, choice)
+    explanation = Explanation((report,) * MANY, CELL_TEXT, choice)
     owned = Owned(NAME, BOX, 3, frozenset(range(0, 1024, 3)))
     counted = (PhaseCount(NAME, 3, 1 << 60, 2), EventTotal("S1", 1, 2, 3, 4, 5, 6, 7))
     parts = (Demand(1 << 60, 1 << 60), Cell(1, 2, 3), tried, *nest.dependences[:1])
-    return [plan, footprint, nest, verdict, choice, explanation, owned, *counted, *parts]
+    return [plan, footprint, nest, report, choice, explanation, owned, *counted, *parts]
 
 
 def _of_stages() -> list[object]:
