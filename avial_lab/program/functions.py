@@ -503,8 +503,8 @@ class FunctionProgram:
     def explain(self) -> Explanation:
         """Which line became what, and why."""
         told = self.last.explain()
-        verdicts = tuple(replace(each, span=self._told(each.span)) for each in told.verdicts)
-        return replace(told, verdicts=verdicts)
+        reports = tuple(replace(each, span=self._told(each.span)) for each in told.reports)
+        return replace(told, reports=reports)
 
     @property
     def stages(self) -> Stages:
@@ -566,9 +566,9 @@ def _told_of(version: Version) -> str:
     arrays = [f"{n}: {a.dtype}{[*a.shape]}" for n, a in program.arrays.items()]
     seconds = format_seconds(sum(program.seconds.values()))
     lines = [f"{', '.join(arrays)}   compiled in {seconds}"]
-    for verdict in program.built.verdicts:
-        line = "" if verdict.span is None else f"line {verdict.span.line}  "
-        lines.append(f"    {line}{verdict.name}  {verdict.title}")
+    for report in program.built.reports:
+        line = "" if report.span is None else f"line {report.span.line}  "
+        lines.append(f"    {line}{report.name}  {report.title}")
     if apart:
         lines.append(f"    calls in a process of their own: {apart}")
     return "\n".join(lines)
