@@ -235,6 +235,14 @@ class Simulate:
 
 
 @dataclass(frozen=True)
+class Foresee:
+    """Ask: what would such a function do when, and hold? Answer: `Foreseen`."""
+
+    source: Source
+    topology: Topology
+
+
+@dataclass(frozen=True)
 class Simulated:
     """By events: seconds of a run, bytes that each rank holds, bytes that go between ranks."""
 
@@ -390,6 +398,7 @@ Question = (
     | Propose
     | Resume
     | RunReference
+    | Foresee
     | Simulate
     | Walk
     | Weigh
