@@ -299,13 +299,13 @@ class Program:
             reordered=self.built.reordered,
             functions=self.built.functions,
         )
-        verdicts = tuple(
-            replace(verdict, model=_modelled(verdict.demand, ceilings))
-            for verdict in self.built.verdicts
+        reports = tuple(
+            replace(report, model=_modelled(report.demand, ceilings))
+            for report in self.built.reports
         )
         divided = (*self.built.divided, *([self.division] if self.division else []))
         sizes, fault = self.built.sizes, self.built.fault
-        return Explanation(verdicts, told, self.choice, sizes, fault, divided)
+        return Explanation(reports, told, self.choice, sizes, fault, divided)
 
     def simulate(
         self, topology: Topology | str | Path | None = None, *, trips: int | None = None
@@ -387,7 +387,7 @@ class Program:
                 self._walks.pop(next(iter(self._walks)))
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
-        costs = PhaseCosts(whole_demands(turns.begun, self.built.verdicts, self._weighed))
+        costs = PhaseCosts(whole_demands(turns.begun, self.built.reports, self._weighed))
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             costs = replace(costs, profile=self._profile().seconds)
@@ -506,11 +506,11 @@ class Program:
 
     @cached_property
     def _nests(self) -> tuple[Nest, ...]:
-        if not self.built.verdicts:
+        if not self.built.reports:
             return ()
         question = Explore(self.question.source, grid=self.question.options.division.grid)
         explored: Explored = shared_compiler().ask(question)
-        names = {verdict.name for verdict in self.built.verdicts}
+        names = {report.name for report in self.built.reports}
         return tuple(nest for nest in explored.nests if nest.name in names)
 
     def nest(self, name: str) -> Nest:

@@ -23,7 +23,7 @@ from kernels.kernel import ELEMENTS
 MACHINES = ((1, 1), (1, 2), (2, 2), (3, 3))
 """Ranks and GPUs."""
 
-QUICK = (("jacobi-2d", 1, 2), ("jacobi-2d", 3, 3), ("gramschmidt", 2, 2))
+QUICK = (("jacobi-2d", 1, 2), ("jacobi-2d", 3, 3), ("gramschmidt", 2, 2), ("trisolv", 2, 2))
 
 STEPS = 50
 

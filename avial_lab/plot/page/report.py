@@ -270,7 +270,7 @@ def _inside(program: Reported) -> Inside | None:
 def _loops(program: Reported) -> list[Section]:
     """What only a program of loops has: why they are divided or not, and the iterations."""
     explanation = program.explain()
-    if not explanation.verdicts:
+    if not explanation.reports:
         return []
     words = "Which loops run in parallel, and which dependences keep the others in order: "
     words += f"{explanation.summary}."
