@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,9 @@ from xdist.scheduler import LoadScopeScheduling
 from avial_lab.compiler.ir.dialects import register
 from tests.printing.differing import explained
 from tests.quick import examples, mark_slow_cases
+
+if TYPE_CHECKING:
+    from avial_lab.runtime.launch.cluster import Cluster
 
 # An example that stood still while others had the machine is not wrong: as in hypothesis's own
 # profile for CI. What hangs, pytest's time limit finds.
@@ -68,6 +72,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Seven ranks, of which the last drives an emulated GPU, for all tests that break none."""
+    pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
+    from avial_lab.runtime.launch.cluster import Cluster
+
+    with Cluster.start(cpu=6, gpu=1) as started:
+        yield started
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import numpy as np
 from avial_lab.artifact.kernels import KernelRow
 from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
+from avial_lab.core.errors import BindError
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
 from avial_lab.machine.devices import CPU, CUDA
@@ -153,6 +154,12 @@ class KnownMessages(Manifest):
     @staticmethod
     def of(schedule: Schedule, kernels: tuple[KernelRow, ...] = ()) -> KnownMessages:
         """kernels: that its tasks launch on GPUs."""
+        there = next((b for b in schedule.graph.buffers if b.gpu is not None), None)
+        if there is not None:
+            raise BindError(
+                f"array '{there.name}' is on GPU {there.gpu}, and tasks take arrays of the host",
+                hint="loops take it where it lies: a function without tasks",
+            )
         return KnownMessages(
             entry="main",
             ranks=len(schedule.programs),
@@ -224,6 +231,8 @@ class DerivedMessages(Manifest):
     ownership runtime (`native/ownership`) finds what has to be sent for them, and where results
     are.
 
+    `homes`: arrays that the caller has on a device, by storage and place; they are used there.
+
     The mark is the phase's number. `rounds` is how often each is planned to be begun and
     `planned` the bytes planned to be sent; nothing and None where control depends on data.
     """
@@ -231,6 +240,7 @@ class DerivedMessages(Manifest):
     phases: tuple[str, ...]
     rounds: tuple[int, ...] = ()
     planned: int | None = None
+    homes: tuple[tuple[str, int], ...] = ()
 
     @property
     def sparse(self) -> bool:

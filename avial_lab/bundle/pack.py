@@ -23,10 +23,12 @@ from avial_lab.benchmarks.kernel_suite import is_kernel, kernel_names, kernel_pr
 from avial_lab.bundle.elsewhere import CONTAINER, Job
 from avial_lab.bundle.race_programs import RACES, Race
 from avial_lab.compiler.frontends.notation.header import holds_schedule
+from avial_lab.core.device_arrays import DeviceArray, OnDevice
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError, BindError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.version import version
+from avial_lab.machine.presets import GPUS, gpu_node
 from avial_lab.program import compilation
 from avial_lab.program.inputs import Scalar, allocate_missing, random_arguments
 from avial_lab.program.program import Program
@@ -46,6 +48,7 @@ from avial_lab.runtime.bare.contents import (
 )
 from avial_lab.runtime.launch.hosts import Slurm
 from avial_lab.runtime.native import sources
+from avial_lab.trace import EventKind
 
 CPU = "x86-64-v3"
 """What machines with GPUs have, and more; not AVX-512, which some lack."""
@@ -78,8 +81,10 @@ sys.exit(main())
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """Those whose mpi4py is packed, 2 MB each."""
 
-TASKS = tuple(Path(__file__).with_name(f"{name}.avial") for name in ("tasks", "launches"))
-"""Programs of tasks for CPUs and GPUs, beside the kernels, which are loops."""
+TASKS = tuple(
+    Path(__file__).with_name(name) for name in ("tasks.avial", "launches.avial", "elementary.mlir")
+)
+"""Programs beside the kernels: of tasks for CPUs and GPUs, and of elementary functions."""
 
 _MIB = 1 << 20
 MOST_BYTES = 64 * _MIB
@@ -205,8 +210,12 @@ def pack(
         except AvialError as error:
             refused[name] = error.message
             say(f"{name}: {error.message}")
+    placed = ""
+    if racers or not programs:
+        placed = IN_PLACE
+        packing.add_binary(placed, _in_place().binary)
     made = Made(_commit(), time.strftime("%Y-%m-%d", time.gmtime()), version(), command, given.cpu)
-    contents = Contents(made, tuple(cases), tuple(racers), refused, tuple(forms))
+    contents = Contents(made, tuple(cases), tuple(racers), refused, tuple(forms), placed)
     packing.close(contents)
     total = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     say(
@@ -250,7 +259,6 @@ def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Ca
     packing.add_arrays(wish.name, "in", arrays)
     packing.add_arrays(wish.name, "out", answers.arrays)
     plan, manifest = program.plan, program.binary.manifest
-    copies = plan.copies if plan is not None else program.schedule.copied
     return Case(
         name=wish.name,
         program=wish.program,
@@ -258,8 +266,8 @@ def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Ca
         ranks=manifest.ranks,
         gpus=len(manifest.drivers),
         allowed=answers.allowed,
-        copies=by_places(copies),
-        sent_bytes=plan.bytes_moved if plan is not None and plan.complete else None,
+        copies=by_places(plan.copies),
+        sent_bytes=plan.bytes_moved if program.of_loops and plan.complete else None,
         note="" if manifest.drivers else "nothing of it runs on a device",
     )
 
@@ -305,6 +313,20 @@ def _how(wish: Wish, given: Given) -> dict[str, Any]:
     return {"topology": topology_on(nodes, wish.ranks), **target}
 
 
+IN_PLACE = "in place"
+
+
+def _in_place() -> Program:
+    """Of arrays that lie on the first GPU."""
+    kind, size = np.dtype(np.float32), 1 << 20  # wherever they will lie
+    arrays = {
+        name: OnDevice.of(DeviceArray(None, (size,), kind, k * size * kind.itemsize, 0))
+        for k, name in enumerate("xy")
+    }
+    text = (Path(__file__).with_name("in_place.mlir")).read_text(encoding="utf-8")
+    return compilation.compile(text, arrays=arrays, on="gpu", cpu_target=CPU)
+
+
 def _races() -> Iterator[tuple[Race, str, bool]]:
     for rehearsal in (False, True):
         yield from (
@@ -327,12 +349,15 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
     turns = (20, 2) if rehearsal else race.turns
     name = _race_name(race, element, rehearsal=rehearsal)
     on_device = True
+    predicted: dict[str, float] = {}
     for count in turns:
         program = compilation.compile(
             race.text(element, size, count), arrays=arrays, ranks=1, on="gpu", cpu_target=CPU
         )
         packing.add_binary(f"{name}/{count}", program.binary)
         on_device = on_device and bool(program.binary.manifest.drivers)
+        if on_device and not rehearsal and count == min(turns):
+            predicted = _predicted(program, count)
     largest = max(array.nbytes for array in arrays.values())
     return Racer(
         name=name,
@@ -346,7 +371,18 @@ def _packed_race(packing: Packing, race: Race, element: str, *, rehearsal: bool)
         rehearsal=rehearsal,
         whole=race.whole,
         on_device=on_device,
+        predicted_s=predicted,
     )
+
+
+def _predicted(program: Program, turns: int) -> dict[str, float]:
+    """Seconds of a turn's kernels, as the planner has them on each card."""
+    found: dict[str, float] = {}
+    for card in GPUS:
+        totals = program.predicted(gpu_node(card, 1)).totals
+        tasks = sum(total.seconds for total in totals if total.kind is EventKind.TASK)
+        found[card] = tasks / turns
+    return found
 
 
 # What runs them -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from avial_lab.core.aliasing import checked_array, raw_bytes, sharing_memory, span_of
+from avial_lab.core.device_arrays import OnDevice, refuse_overlap
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE, ITEMSIZE
 from avial_lab.core.errors import BindError
 from avial_lab.core.regions import Box
@@ -37,7 +38,8 @@ class Buffer:
 
     shape and strides count elements; strides are those on a rank (row-major unless the array shares
     memory). `offset_bytes` is where element 0 lies in the storage. A temporary buffer is the
-    program's own: it has no array of the caller behind it and starts undefined.
+    program's own: it has no array of the caller behind it and starts undefined. gpu: the number of
+    the one that the caller has it on; None: it is in the host's memory.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Buffer:
     offset_bytes: int = 0
     writable: bool = True
     temporary: bool = False
+    gpu: int | None = None
 
     @property
     def itemsize(self) -> int:
@@ -85,6 +88,7 @@ class Buffer:
         if self.storage != self.name:
             words += f", from byte {self.offset_bytes:,} of storage {self.storage}"
         words += ", of allocated by the program" if self.temporary else ""
+        words += f", on GPU {self.gpu}" if self.gpu is not None else ""
         return brief(self, words if self.writable else f"{words}, read only")
 
 
@@ -154,6 +158,7 @@ def bind_arrays(arrays: Mapping[str, Any]) -> Binding:
     Raises BindError for what is no array, or an array of a dtype MLIR has no type for.
     """
     checked = {name: checked_array(name, array) for name, array in arrays.items()}
+    refuse_overlap({name: a.given for name, a in checked.items() if isinstance(a, OnDevice)})
     buffers: list[Buffer] = []
     storages: list[Storage] = []
     for group in sharing_memory(checked):
@@ -206,6 +211,6 @@ def _buffer(
     name: str, array: np.ndarray, storage: str, strides: tuple[int, ...], offset: int
 ) -> Buffer:
     element = ELEMENT_OF_DTYPE[array.dtype.name]
-    return Buffer(
-        name, array.shape, element, storage, strides, offset, writable=array.flags.writeable
-    )
+    gpu = max(array.given.number, 0) if isinstance(array, OnDevice) else None
+    writable = array.flags.writeable
+    return Buffer(name, array.shape, element, storage, strides, offset, writable, gpu=gpu)

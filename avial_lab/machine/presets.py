@@ -7,6 +7,7 @@ file (`topology_file.py`) is the way to say one's own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from difflib import get_close_matches
 
 from avial_lab.core.errors import OptionError
@@ -60,19 +61,23 @@ def _laptop() -> Topology:
     return topology_on(Platform((node,), (memory,), "a laptop", SOURCE, inside))
 
 
-def _gpu_node() -> Topology:
-    """Eight H100 (SXM: 33 TFLOP/s f64, 3.35 TB/s, 80 GB, PCIe 5.0), a rank of 8 cores for each."""
-    gpus = tuple(
-        Accelerator(CUDA.device_name(k), "sm_90", 33.5e12, 3.35e12, 80 * GIB, 55e9)
-        for k in range(8)
-    )
+GPUS = {
+    "H100": Accelerator("", "sm_90", 33.5e12, 3.35e12, 80 * GIB, 55e9),
+    "H200": Accelerator("", "sm_90", 33.5e12, 4.8e12, 141 * GIB, 55e9),
+}
+"""Cards with SXM: 33 TFLOP/s f64, PCIe 5.0."""
+
+
+def gpu_node(card: str, count: int = 8) -> Topology:
+    """So many cards of `GPUS`, a rank of 8 cores for each."""
+    gpus = tuple(replace(GPUS[card], name=CUDA.device_name(k)) for k in range(count))
     node = Node(
-        "node", 64, 50e9, 15e9, 400e9, 1024 * GIB, ((1 << 20, 80e9), (4 << 20, 40e9)),
-        sockets=2, accelerators=gpus, ranks=8,
+        "node", 8 * count, 50e9, 15e9, 400e9, 1024 * GIB, ((1 << 20, 80e9), (4 << 20, 40e9)),
+        sockets=2, accelerators=gpus, ranks=count,
     )  # fmt: skip
     memory = Link("shared memory", 50e9, 1e-6, "shared memory")
     return topology_on(
-        Platform((node,), (memory,), "a node of 8 GPUs", SOURCE, {node.name: memory.name})
+        Platform((node,), (memory,), f"a node of {count} GPUs", SOURCE, {node.name: memory.name})
     )
 
 
@@ -104,6 +109,6 @@ def fat_tree(leaves: int, nodes_per_leaf: int, *, label: str = "") -> Platform:
 
 PRESETS: dict[str, Callable[[], Topology]] = {
     "laptop": _laptop,
-    "8-gpu-node": _gpu_node,
+    "8-gpu-node": lambda: gpu_node("H100"),
     "fat-tree-1024": _fat_tree,
 }

@@ -56,7 +56,8 @@ class ModelCosts:
 @dataclass(frozen=True)
 class Machine:
     """flops_per_s: of a device; a message takes latency_s and goes at bytes_per_s. memory_bytes: of
-    a device, through which it goes at stream_bytes_per_s.
+    a device, through which it goes at stream_bytes_per_s. crowded: how many devices share what each
+    of them could use alone: ranks on too few cores.
     """
 
     flops_per_s: float
@@ -64,6 +65,7 @@ class Machine:
     latency_s: float
     memory_bytes: float
     stream_bytes_per_s: float = float("inf")
+    crowded: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,8 @@ def _row(model: ModelCosts, given: Configuration, machine: Machine) -> SearchRow
 def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tuple[float, int]:
     """Seconds of a step, bytes of the fullest device. A pipeline's time is that of its slowest
     stage for all micro-batches, and its bubble: (p - 1) of them, of 1/v where a device has v
-    stages, without the gradients of weights where these fill it.
+    stages, without the gradients of weights where these fill it. Where devices are crowded it is no
+    less than all that they compute, which they do by turns: bubbles fill others' time.
     """
     chunks = _chunks(given)
     stages = given.p * chunks
@@ -268,30 +271,29 @@ def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tu
         for stage in range(stages)
     ]
     turns: list[float] = []
-    longest_first = 0.0
+    computed = longest_first = 0.0
     for stage, part in enumerate(parts):
         forward, back = _computed(part, given, machine)
         again = forward if given.recompute and stage < stages - 1 else 0.0
         moved = _moved(part, stage, stages, given, machine)
         turns.append(forward + back + again + moved)
+        computed += forward + back + again
         longest_first = max(longest_first, forward + moved)
     devices = [sum(turns[s] for s in range(stages) if s % given.p == q) for q in range(given.p)]
     slowest = max(devices)
     bubble = (given.p - 1) / chunks * slowest
     if given.schedule == "zero-bubble":  # W of the last one has nothing to fill where k < p
         bubble = (given.p - 1) * (longest_first if given.k >= given.p else slowest)
-    held = max(
-        _held(model, [(s, parts[s]) for s in range(stages) if s % given.p == q], given, stages)
-        for q in range(given.p)
-    )
+    held = max(_held(model, parts, device, given) for device in range(given.p))
     weights = max(
         sum(layer.weight_bytes for s in range(stages) if s % given.p == q for layer in parts[s])
         for q in range(given.p)
     )
-    seconds = given.k * slowest + bubble + _summed(model, weights / given.h, given, machine)
+    seconds = max(given.k * slowest + bubble, given.k * computed / given.p * machine.crowded)
+    seconds += _summed(model, weights / given.h, given, machine)
     updated = (3 + 3 * model.states) * weights / given.h if model.trained else 0.0
     shared = given.d if given.zero >= 1 else 1
-    return seconds + updated / shared / machine.stream_bytes_per_s, held
+    return seconds + updated / shared / machine.stream_bytes_per_s * machine.crowded, held
 
 
 GRADIENT_TRAFFIC = 8
@@ -348,25 +350,49 @@ def _summed(
 
 
 def _held(
-    model: ModelCosts,
-    parts: Sequence[tuple[int, Sequence[Layer]]],
-    given: Configuration,
-    stages: int,
+    model: ModelCosts, parts: Sequence[Sequence[Layer]], device: int, given: Configuration
 ) -> int:
     """Weights, and of a step their gradients, what the optimizer keeps, and all of it as it is
-    after the step; what stages keep for the way back, of the whole batch.
+    after the step; what stages keep for the way back, of the micro-batches in flight, and what
+    they hand on, whose memory the next stage has, too.
     """
-    weights = sum(layer.weight_bytes for _, part in parts for layer in part) / given.h
-    copies = (1 / given.d if level <= given.zero else 1.0 for level in (1, 2, 3))
-    state, gradients, own = copies
+    mine = range(device, len(parts), given.p)
+    weights = sum(layer.weight_bytes for stage in mine for layer in parts[stage]) / given.h
+    state, gradients, own = (1 / given.d if level <= given.zero else 1.0 for level in (1, 2, 3))
     held = weights * own
     if model.trained:
         held += weights * (1 + gradients)  # the parts, and their sum
         held += 2 * weights * model.states * state + weights * own
-    for stage, part in parts:
-        kept = (
-            0 if given.recompute or stage == stages - 1 else sum(each.kept_bytes for each in part)
-        )
-        sent = part[-1].sent_bytes if part and stage < stages - 1 else 0
-        held += (kept + (2 if model.trained else 1) * sent) / given.d
-    return int(held + model.given_bytes / given.d)
+    share = given.d * given.k
+    for stage in mine:
+        flying = _flying(stage, len(parts), given) if model.trained else min(given.k, 2)
+        handed_on = min(flying, 2)  # while the next one is made
+        if stage < len(parts) - 1:  # (the last one goes back at once)
+            kept = 0 if given.recompute else sum(layer.kept_bytes for layer in parts[stage])
+            held += (flying * kept + handed_on * _sent(parts[stage])) / share
+        if stage:
+            held += (flying + handed_on) * _sent(parts[stage - 1]) / share
+        if given.h > 1:
+            held += (2 if model.trained else 1) * _between_devices(parts[stage], given)
+    return int(held + (model.given_bytes / given.d if device == 0 else 0))
+
+
+def _sent(part: Sequence[Layer]) -> int:
+    return part[-1].sent_bytes if part else 0
+
+
+def _flying(stage: int, stages: int, given: Configuration) -> int:
+    """Of how many micro-batches a stage keeps values at a time."""
+    if given.schedule in ("", "gpipe"):
+        return given.k
+    chunks, later = stages // given.p, given.p - 1 - stage % given.p
+    first = later if chunks == 1 else 2 * later + (chunks - 1) * given.p
+    if given.schedule == "zero-bubble":
+        first = given.p - 1
+    return min(given.k, -(-(first + 1) // chunks))
+
+
+def _between_devices(part: Sequence[Layer], given: Configuration) -> float:
+    """Of layers in pairs: what every device has a block of, and the parts of sums and the sums."""
+    results = sum(layer.result_bytes for layer in part if layer.columns >= 0) / 2
+    return results * (1 / given.h + 2) / given.d

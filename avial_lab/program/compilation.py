@@ -18,6 +18,7 @@ from avial_lab.compiler.options import CompileOptions, Keywords, takes_options
 from avial_lab.compiler.requests import Analyse, Analysis, Build, Built, Scalar, Source, Weigh
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
+from avial_lab.core.device_arrays import OnDevice, device_array, is_on_device
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
 from avial_lab.core.files import disk_errors
@@ -81,9 +82,10 @@ def compile(
     default the only one. Its arrays go by the arguments' names, or by their positions ("0").
 
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
-    may hold anything: only what the program names is taken from it. The machine is `topology`, or
-    `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by default
-    one, if some target asks for a GPU.
+    may hold anything: only what the program names is taken from it. Arrays that are on a GPU (of
+    CuPy, PyTorch, JAX, Numba) are used where they lie; such a program runs in this process. The
+    machine is `topology`, or `ranks` CPU ranks of this one, the last `gpus` of which drive an
+    (emulated) GPU each; by default one, if some target asks for a GPU.
 
     The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
     `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)`, `grid`, or
@@ -122,6 +124,8 @@ def compile(
     _check_others(topology, function, cell, name, timeout)
     source, bound = _source(text, cell, arrays, scalars or {}, function)
     source = replace(source, written=written)
+    if topology is None and any(isinstance(array, OnDevice) for array in bound.values()):
+        options.setdefault("ranks", 1)  # which this process is
     chosen = CompileOptions.of(**options)
     if (chosen.parallel or chosen.gradient or chosen.update) and holds_schedule(text):
         raise OptionError(
@@ -264,6 +268,8 @@ def _check_others(
 def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
     """An array that a program can work on; what is none is shown where the program names it."""
     try:
+        if is_on_device(value):
+            return checked_array(name, OnDevice.of(device_array(name, value)))
         return checked_array(name, value)
     except BindError as error:
         place = place_of(text, name)

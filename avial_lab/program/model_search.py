@@ -42,6 +42,10 @@ def machine_of(topology: Topology, *, memory_bytes: float | None = None) -> Mach
             node.stream_bytes_per_s(float("inf"), cores)
             for node, cores in zip(nodes, topology.cores_of_rank, strict=True)
         ),
+        max(
+            ranks_on[node.name] * cores / node.cores
+            for node, cores in zip(nodes, topology.cores_of_rank, strict=True)
+        ),
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from avial_lab import plot
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
-from avial_lab.artifact.plan import Plan
+from avial_lab.artifact.plan import Plan, plan_of_tasks
 from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.compiler.frontends.notation.header import (
     holds_schedule,
@@ -43,6 +43,7 @@ from avial_lab.compiler.requests import (
     Weighed,
 )
 from avial_lab.core.buffers import UNBOUNDED, bind_arrays, read_box
+from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import (
     AvialError,
     BindError,
@@ -92,7 +93,10 @@ from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, w
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.one_rank import OneRank
+from avial_lab.runtime.launch.processes import refuse_copies
 from avial_lab.runtime.launch.progress import Progress, ProgressReporter
+from avial_lab.runtime.native.device_values import on_host
+from avial_lab.runtime.rank import in_place
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.outcome import DEATH_HINTS
@@ -267,11 +271,20 @@ class Program:
         return shared_compiler().ask(question).text
 
     @property
-    def plan(self) -> Plan | None:
-        """What a program of loops will move on its ranks; None for one of tasks alone, whose
-        `schedule` says it.
+    def plan(self) -> Plan:
+        """What it will move between its ranks and to and from their devices, and what each of them
+        will hold.
         """
-        return self.built.plan
+        return self.built.plan or self._plan_of_tasks
+
+    @cached_property
+    def _plan_of_tasks(self) -> Plan:
+        return plan_of_tasks(self.schedule)
+
+    @property
+    def of_loops(self) -> bool:
+        """Or else of tasks."""
+        return self.built.plan is not None
 
     def explain(self, ceilings: Ceilings | None = None) -> Explanation:
         """Loop report and why, what each phase asks of the machine and what bounds it,
@@ -286,13 +299,13 @@ class Program:
             reordered=self.built.reordered,
             functions=self.built.functions,
         )
-        verdicts = tuple(
-            replace(verdict, model=_modelled(verdict.demand, ceilings))
-            for verdict in self.built.verdicts
+        reports = tuple(
+            replace(report, model=_modelled(report.demand, ceilings))
+            for report in self.built.reports
         )
         divided = (*self.built.divided, *([self.division] if self.division else []))
         sizes, fault = self.built.sizes, self.built.fault
-        return Explanation(verdicts, told, self.choice, sizes, fault, divided)
+        return Explanation(reports, told, self.choice, sizes, fault, divided)
 
     def simulate(
         self, topology: Topology | str | Path | None = None, *, trips: int | None = None
@@ -312,7 +325,7 @@ class Program:
 
     def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
         """As `simulate`; without a machine on the program's own, whatever the session's is."""
-        if self.plan is None:
+        if not self.of_loops:
             return simulated(self._schedule_on(machine), self.costs(machine))
         walked = self._walked(machine, trips)
         trace = simulated_turns(walked.turns, walked.costs, walked.topology)
@@ -331,7 +344,7 @@ class Program:
         up to all that the machine has: where more of them stop paying, and why. All by the
         roofline: what was measured is of one number of ranks.
         """
-        if self.plan is None:
+        if not self.of_loops:
             raise AvialError(
                 "a program of tasks is as fast as its placement",
                 hint="avial_lab.plan(…) compares policies; simulate(topology) tells one",
@@ -374,7 +387,7 @@ class Program:
                 self._walks.pop(next(iter(self._walks)))
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
-        costs = PhaseCosts(whole_demands(turns.begun, self.built.verdicts, self._weighed))
+        costs = PhaseCosts(whole_demands(turns.begun, self.built.reports, self._weighed))
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             costs = replace(costs, profile=self._profile().seconds)
@@ -382,7 +395,7 @@ class Program:
 
     def _trips_in(self, trace: Trace | None) -> int:
         """Of a loop whose end depends on data: as in that run."""
-        if self.plan is None or self.plan.complete or trace is None or not trace.turns:
+        if not self.of_loops or self.plan.complete or trace is None or not trace.turns:
             return DEFAULT_TRIPS
         return trips_in(self.question, self.built, dict(trace.turns))
 
@@ -408,9 +421,9 @@ class Program:
         """A prediction, made first, beside what then happens: so many runs on the cluster (or as
         `run` finds one), on the program's arrays, or a trace that there is already.
         """
-        sources, tasks_of = self._sources(), "task" if self.plan is None else "phase"
+        sources, tasks_of = self._sources(), "task" if not self.of_loops else "phase"
         if isinstance(cluster, Trace):
-            trips = None if self.plan is None else self._trips_in(cluster)
+            trips = None if not self.of_loops else self._trips_in(cluster)
             return Comparison(self.predicted(trips=trips), (cluster,), sources, tasks_of)
         predicted = self.predicted()
         if runs < 1:
@@ -421,7 +434,7 @@ class Program:
 
     def _sources(self) -> dict[str, str]:
         """Where the seconds of each task or phase come from."""
-        if self.plan is not None:
+        if self.of_loops:
             costs = self._walked(None, None).costs
             return {run.name: costs.source(run.name).value for run in self.schedule.phases}
         costs, topology, tasks = self.costs(), self.schedule.topology, self.graph.by_name
@@ -477,7 +490,7 @@ class Program:
     def _check_tunable(self) -> None:
         if self.edited is not None:
             raise AvialError("a program with a stage edited by hand cannot be tuned")
-        if self.plan is None or self.schedule.topology.gpus:
+        if not self.of_loops or self.schedule.topology.gpus:
             raise AvialError("only programs of loops on CPUs can be tuned")
         if self.choice is None and self.question.options.is_chosen:
             raise AvialError(
@@ -493,11 +506,11 @@ class Program:
 
     @cached_property
     def _nests(self) -> tuple[Nest, ...]:
-        if not self.built.verdicts:
+        if not self.built.reports:
             return ()
         question = Explore(self.question.source, grid=self.question.options.division.grid)
         explored: Explored = shared_compiler().ask(question)
-        names = {verdict.name for verdict in self.built.verdicts}
+        names = {report.name for report in self.built.reports}
         return tuple(nest for nest in explored.nests if nest.name in names)
 
     def nest(self, name: str) -> Nest:
@@ -550,6 +563,11 @@ class Program:
         read their parts of it there; to others they are sent. The trace's note says which.
         """
         self.printed = Printed()
+        if any(isinstance(array, OnDevice) for array in self.arrays.values()):
+            return self._run_in_place(
+                check=check, timeout=timeout, trace=trace, device_seed=device_seed,
+                threads=Threads(threads, oversubscribe), elsewhere=cluster or where,
+            )  # fmt: skip
         if cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
@@ -585,6 +603,32 @@ class Program:
             self._profile(threads).add(taken)
         if expected is not None:
             self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
+        return self.trace
+
+    def _run_in_place(
+        self,
+        *,
+        check: bool,
+        timeout: float | None,
+        trace: bool,
+        device_seed: int,
+        threads: Threads,
+        elsewhere: object,
+    ) -> Trace:
+        """In this process, on arrays that are on its GPU."""
+        if elsewhere is not None and not isinstance(elsewhere, OneRank):
+            raise BindError(
+                "arrays on a GPU are used in the process that has them, and another is asked for",
+                hint="leave the cluster out, or pass arrays of the host",
+            )
+        refuse_copies()
+        before = self._memory() if check else {}
+        expected = self._referenced(before, timeout=timeout) if check else None
+        options = Options(traced=trace, threads=threads, device_seed=device_seed)
+        self.trace = in_place.run(self.binary, self.arrays, spans=self._spans, options=options)
+        if expected is not None:
+            after = on_host(self.arrays)
+            self.check_report = self._agreement(self.built, after, before, expected, timeout)
         return self.trace
 
     def _agreement(
@@ -668,8 +712,9 @@ class Program:
 
     def _memory(self) -> dict[str, np.ndarray]:
         """Copies of the storages as they are now."""
+        arrays = on_host(self.arrays)
         return {
-            storage.name: read_box(self.arrays, storage, Box.whole(storage.shape))
+            storage.name: read_box(arrays, storage, Box.whole(storage.shape))
             for storage in self.graph.storages
             if all(buffer in self.arrays for buffer in storage.buffers)
         }

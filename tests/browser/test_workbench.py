@@ -226,6 +226,7 @@ def tab_to(notebook: Notebook, place: Locator) -> None:
     raise AssertionError("the Tab key does not lead there")
 
 
+@pytest.mark.slow
 def test_a_mistake_is_shown_at_its_place(open_notebook: Open) -> None:
     cell = "%%avial --show=dag\n" + TWO_TASKS
     notebook = open_notebook("mistake", [SETUP, cell])
@@ -279,6 +280,7 @@ def test_a_run_is_watched_stopped_and_followed_by_another(lab: Lab, open_noteboo
     lab.wait_for_none("ipyparallel")
 
 
+@pytest.mark.slow
 def test_a_restart_leaves_the_page_well_and_the_cluster_to_be_found(
     lab: Lab, open_notebook: Open
 ) -> None:

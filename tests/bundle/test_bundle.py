@@ -158,6 +158,7 @@ def test_a_program_runs_on_files(
     assert not list(files.glob("avial-*"))  # of the journals
 
 
+@pytest.mark.quick("--in b=b.npy-1*", "--program other*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("arguments", "ranks", "said"),

@@ -153,6 +153,7 @@ def test_a_mistake_is_told_before_any_rank_starts(
 # Kernels ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("gemm")
 @pytest.mark.mpi
 @pytest.mark.parametrize("program", ["gemm", "kernels/gemm", str(kernel_suite._FOLDER / "gemm")])
 def test_a_kernel_by_name(program: str, capsys: pytest.CaptureFixture[str]) -> None:

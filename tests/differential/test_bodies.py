@@ -13,5 +13,5 @@ from tests.differential.cases import SMALL_TOO, Case, parametrised, try_case
 @pytest.mark.mpi
 @pytest.mark.parametrize("sizes", ["", SMALL_TOO], ids=["as written", "loop passes"])
 @parametrised(CASES)
-def test_body(case: Case, sizes: str, seven_ranks: Cluster) -> None:
-    try_case(case, seven_ranks, ranks=2, sizes=sizes)
+def test_body(case: Case, sizes: str, cluster: Cluster) -> None:
+    try_case(case, cluster, ranks=2, sizes=sizes)

@@ -174,8 +174,8 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     max_examples=examples(25), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
 )
 @given(first=sweeps(), second=sweeps(), ranks=st.integers(1, 3))
-def test_refused_or_right(first: Sweep, second: Sweep, ranks: int, seven_ranks: Cluster) -> None:
-    try_sweeps(first, second, ranks, seven_ranks)
+def test_refused_or_right(first: Sweep, second: Sweep, ranks: int, cluster: Cluster) -> None:
+    try_sweeps(first, second, ranks, cluster)
 
 
 @pytest.mark.slow
@@ -184,8 +184,8 @@ def test_refused_or_right(first: Sweep, second: Sweep, ranks: int, seven_ranks: 
     max_examples=examples(500), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
 )
 @given(first=sweeps(), second=sweeps(), ranks=st.integers(1, 7))
-def test_many(first: Sweep, second: Sweep, ranks: int, seven_ranks: Cluster) -> None:
-    try_sweeps(first, second, ranks, seven_ranks)
+def test_many(first: Sweep, second: Sweep, ranks: int, cluster: Cluster) -> None:
+    try_sweeps(first, second, ranks, cluster)
 
 
 # What only the run knows --------------------------------------------------------------------------
@@ -316,8 +316,8 @@ def try_loaded(program: Loaded, seed: int, ranks: int, cluster: Cluster) -> None
     max_examples=examples(8), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
 )
 @given(program=loads(), seed=st.integers(0, 9), ranks=st.integers(1, 3))
-def test_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Cluster) -> None:
-    try_loaded(program, seed, ranks, seven_ranks)
+def test_told_or_right(program: Loaded, seed: int, ranks: int, cluster: Cluster) -> None:
+    try_loaded(program, seed, ranks, cluster)
 
 
 @pytest.mark.slow
@@ -326,8 +326,8 @@ def test_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Clus
     max_examples=examples(300), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
 )
 @given(program=loads(), seed=st.integers(0, 99), ranks=st.integers(1, 7))
-def test_many_told_or_right(program: Loaded, seed: int, ranks: int, seven_ranks: Cluster) -> None:
-    try_loaded(program, seed, ranks, seven_ranks)
+def test_many_told_or_right(program: Loaded, seed: int, ranks: int, cluster: Cluster) -> None:
+    try_loaded(program, seed, ranks, cluster)
 
 
 # Sizes that only the caller's arrays decide -------------------------------------------------------
@@ -395,7 +395,7 @@ def test_what_is_not_to_be_looked_at_is_not() -> None:
         assert ("avial_outside" in built.stages["mpi"].text) is not no_bounds
 
 
-def test_an_element_whose_place_is_loaded_is_given(seven_ranks: Cluster) -> None:
+def test_an_element_whose_place_is_loaded_is_given(cluster: Cluster) -> None:
     """Between loops, where a plan goes on with zero: it knows that it does not know the place."""
     text = """func.func @f(%a: memref<8xi32>, %b: memref<5xi32>, %at: memref<1xi64>) {
       %zero = arith.constant 0 : index
@@ -417,6 +417,6 @@ def test_an_element_whose_place_is_loaded_is_given(seven_ranks: Cluster) -> None
         "at": np.array([3]),
     }
     program = compile_program(text, arrays=arrays, ranks=2)
-    program.run(seven_ranks)
+    program.run(cluster)
     np.testing.assert_array_equal(arrays["b"], [0, 1, 2, 6, 4])
     np.testing.assert_array_equal(arrays["a"], np.arange(8) * 2)

@@ -19,10 +19,10 @@ from tests.quick import examples
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_blocked_algorithms(name: str, ranks: int, seven_ranks: Cluster) -> None:
+def test_blocked_algorithms(name: str, ranks: int, cluster: Cluster) -> None:
     blocked = ALGORITHMS[name](3, 5)
     case = Case(blocked.text, blocked.arrays, blocked.meaning, rtol=1e-10)
-    program = try_case(case, seven_ranks, ranks=ranks)
+    program = try_case(case, cluster, ranks=ranks)
     moved = [transfer.box.size for transfer in program.schedule.transfers]
     assert max(moved, default=0) <= 3 * 5 * 5  # a few blocks in a row, never all of an array
     assert bool(moved) is (ranks > 1 and name != "gemm")  # whose chains stay where they begin
@@ -37,11 +37,11 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     max_examples=examples(8), phases=[Phase.explicit, Phase.generate], suppress_health_check=_SLOW
 )
 @given(program=call_programs(), ranks=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
-def test_random_programs(program: CallProgram, ranks: int, seed: int, seven_ranks: Cluster) -> None:
+def test_random_programs(program: CallProgram, ranks: int, seed: int, cluster: Cluster) -> None:
     rng = np.random.default_rng(seed)
     arrays = {n: rng.integers(-9, 30, shape, dtype=np.int32) for n, shape in ARRAYS.items()}
     memory = Memory([int(value) for array in arrays.values() for value in array.flat])
     for step in program.tasks.values():
         step(memory)
-    compile_program(program.text, arrays=arrays, ranks=ranks).run(seven_ranks, check=True)
+    compile_program(program.text, arrays=arrays, ranks=ranks).run(cluster, check=True)
     assert [int(value) for array in arrays.values() for value in array.flat] == memory.values

@@ -130,30 +130,33 @@ def test_it_is_read_and_printed(row: ElementType, context: ir.Context) -> None:
         assert str(again) == str(module)
 
 
+@pytest.mark.quick("i1", "i64", "f32", "bf16", "complex<f32>")
 @pytest.mark.mpi
 @pytest.mark.parametrize("row", ROWS)
-def test_in_tasks_with_a_message(row: ElementType, seven_ranks: Cluster) -> None:
+def test_in_tasks_with_a_message(row: ElementType, cluster: Cluster) -> None:
     def meaning(m: Arrays) -> None:
         write_sum(m, row, "c")
         m["d"][...] = m["c"]
 
     case = Case(in_tasks(row), arrays_of(row, "a", "b", "c", "d"), meaning)
-    program = try_case(case, seven_ranks, ranks=2)
+    program = try_case(case, cluster, ranks=2)
     assert [sent.nbytes for sent in program.schedule.transfers] == [N * row.nbytes]
 
 
+@pytest.mark.quick("i1", "index", "f32", "bf16", "complex<f64>")
 @pytest.mark.mpi
 @pytest.mark.parametrize("row", ROWS)
-def test_in_a_function(row: ElementType, seven_ranks: Cluster) -> None:
+def test_in_a_function(row: ElementType, cluster: Cluster) -> None:
     case = Case(in_a_function(row), arrays_of(row, "a", "b", "c"), lambda m: write_sum(m, row, "c"))
-    program = try_case(case, seven_ranks, ranks=3)
+    program = try_case(case, cluster, ranks=3)
     assert program.trace is not None
     assert {event.rank for event in program.trace.events} == {0, 1, 2}
 
 
+@pytest.mark.quick("i1", "i8", "f16", "bf16", "complex<f64>", "i64")
 @pytest.mark.mpi
 @pytest.mark.parametrize("row", ROWS)
-def test_a_sum_over_ranks(row: ElementType, seven_ranks: Cluster) -> None:
+def test_a_sum_over_ranks(row: ElementType, cluster: Cluster) -> None:
     """By several ranks where the runtime combines the type, else by one; right in any case."""
 
     def meaning(m: Arrays) -> None:
@@ -164,7 +167,7 @@ def test_a_sum_over_ranks(row: ElementType, seven_ranks: Cluster) -> None:
         return {"a": small_values(row, rng), "s": small_values(row, rng)[:1].reshape(())}
 
     # A strict program keeps the order of its sums: these are exact in any order.
-    program = try_case(Case(total(row), arrays, meaning, rtol=1e-9), seven_ranks, ranks=3)
+    program = try_case(Case(total(row), arrays, meaning, rtol=1e-9), cluster, ranks=3)
     assert program.trace is not None
     ran = {event.rank for event in program.trace.events}
     assert ran == ({0, 1, 2} if combines(ADD[row.kind], row.name) else {0})

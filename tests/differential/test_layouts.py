@@ -72,13 +72,13 @@ def copied_around(m: Arrays) -> None:
 @pytest.mark.quick("bool", "int8", "float32", "complex64", "bfloat16")
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ELEMENT_OF_DTYPE)
-def test_every_dtype_travels(name: str, seven_ranks: Cluster) -> None:
+def test_every_dtype_travels(name: str, cluster: Cluster) -> None:
     case = Case(
         around((19,), "xyz", ELEMENT_OF_DTYPE[name]),
         lambda rng: {n: values(rng, (19,), name) for n in "xyz"},
         copied_around,
     )
-    try_case(case, seven_ranks, ranks=3)
+    try_case(case, cluster, ranks=3)
 
 
 SHAPES = [(), (1,), (0,), (7,), (1, 1), (13, 1), (1, 17), (3, 0, 2), (2, 3, 5), (2, 1, 3, 2)]
@@ -88,13 +88,13 @@ SHAPES += [(2,) * 5, (1, 2, 1, 2, 1, 2), (2, 1, 1, 2, 1, 1, 3), (2,) * 8]
 @pytest.mark.quick("()", "(0,)", "(1, 17)", "(2, 1, 3, 2)")
 @pytest.mark.mpi
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_rank_travels(shape: tuple[int, ...], seven_ranks: Cluster) -> None:
+def test_every_rank_travels(shape: tuple[int, ...], cluster: Cluster) -> None:
     case = Case(
         around(shape, "xyz", "f32"),
         lambda rng: {n: values(rng, shape, "float32") for n in "xyz"},
         copied_around,
     )
-    try_case(case, seven_ranks, ranks=3)
+    try_case(case, cluster, ranks=3)
 
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -125,12 +125,12 @@ def _unaligned(a: np.ndarray) -> np.ndarray:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_travels(layout: str, seven_ranks: Cluster) -> None:
+def test_every_layout_travels(layout: str, cluster: Cluster) -> None:
     def arrays(rng: Generator) -> Arrays:
         return {n: LAYOUTS[layout](values(rng, (5, 4), "float64")) for n in "xyz"}
 
     case = Case(around((5, 4), "xyz", "f64"), arrays, copied_around)
-    try_case(case, seven_ranks, ranks=3)
+    try_case(case, cluster, ranks=3)
 
 
 # Arrays that share memory -------------------------------------------------------------------------
@@ -418,8 +418,8 @@ SHARED["a sliding window, read only"] = Case(
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 3])
 @parametrised(SHARED)
-def test_shared_memory(case: Case, ranks: int, seven_ranks: Cluster) -> None:
-    try_case(case, seven_ranks, ranks=ranks, sync="levels" if ranks == 1 else "edges")
+def test_shared_memory(case: Case, ranks: int, cluster: Cluster) -> None:
+    try_case(case, cluster, ranks=ranks, sync="levels" if ranks == 1 else "edges")
 
 
 @pytest.mark.parametrize("step", [1, -1])

@@ -37,8 +37,8 @@ def swap(count: int) -> Case:
 @pytest.mark.mpi
 @pytest.mark.parametrize("sync", ["edges", "levels"])
 @pytest.mark.parametrize("count", [1, 64 * KIB, 64 * KIB + 1, 16 * MIB])
-def test_both_directions_at_once(count: int, sync: str, seven_ranks: Cluster) -> None:
-    program = try_case(swap(count), seven_ranks, ranks=2, sync=sync)
+def test_both_directions_at_once(count: int, sync: str, cluster: Cluster) -> None:
+    program = try_case(swap(count), cluster, ranks=2, sync=sync)
     assert [(t.source, t.dest, t.nbytes) for t in program.schedule.transfers] == [
         (1, 0, count),
         (0, 1, count),
@@ -48,8 +48,8 @@ def test_both_directions_at_once(count: int, sync: str, seven_ranks: Cluster) ->
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("sync", ["edges", "levels"])
-def test_two_hundred_mebibytes_each_way(sync: str, seven_ranks: Cluster) -> None:
-    try_case(swap(200 * MIB), seven_ranks, ranks=2, sync=sync)
+def test_two_hundred_mebibytes_each_way(sync: str, cluster: Cluster) -> None:
+    try_case(swap(200 * MIB), cluster, ranks=2, sync=sync)
 
 
 def _rounds(m: Arrays, rounds: int, ranks: int) -> None:
@@ -110,10 +110,11 @@ def all_to_all(rounds: int, ranks: int, width: int) -> Case:
     )
 
 
+@pytest.mark.quick("7-edges")
 @pytest.mark.mpi
 @pytest.mark.parametrize(("ranks", "sync"), [(2, "edges"), (5, "levels"), (7, "edges")])
-def test_every_rank_to_every_rank(ranks: int, sync: str, seven_ranks: Cluster) -> None:
-    program = try_case(all_to_all(3, ranks, 3), seven_ranks, ranks=ranks, sync=sync)
+def test_every_rank_to_every_rank(ranks: int, sync: str, cluster: Cluster) -> None:
+    program = try_case(all_to_all(3, ranks, 3), cluster, ranks=ranks, sync=sync)
     assert len(program.schedule.transfers) >= 2 * ranks * (ranks - 1)
 
 
@@ -157,7 +158,7 @@ def columns_to_rows(rows: int) -> Case:
 @pytest.mark.quick("1", "50")
 @pytest.mark.mpi
 @pytest.mark.parametrize("rows", [1, 50, 100_000])
-def test_messages_in_pieces(rows: int, seven_ranks: Cluster) -> None:
-    program = try_case(columns_to_rows(rows), seven_ranks, ranks=4)
+def test_messages_in_pieces(rows: int, cluster: Cluster) -> None:
+    program = try_case(columns_to_rows(rows), cluster, ranks=4)
     assert {t.nbytes for t in program.schedule.transfers} == {rows * 3 * 2}
     assert len(program.schedule.transfers) == 4 * 3

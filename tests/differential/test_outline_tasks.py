@@ -88,10 +88,11 @@ def functions_in(program: Program) -> int:
     return len(re.findall(r"func\.func private @t\d", program.stages["mpi"].text))
 
 
+@pytest.mark.quick("passes-mixed", "written-scf")
 @pytest.mark.parametrize("style", BODIES)
 @pytest.mark.parametrize("sizes", ["", "normalise-tasks{least=1}"], ids=["written", "passes"])
 @pytest.mark.mpi
-def test_tiles_share_a_function(style: str, sizes: str, seven_ranks: Cluster) -> None:
+def test_tiles_share_a_function(style: str, sizes: str, cluster: Cluster) -> None:
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-9, 9, (N, N)).astype(np.int32) for _ in range(2))
     wanted, places = b.copy(), random.Random(5)
@@ -103,7 +104,7 @@ def test_tiles_share_a_function(style: str, sizes: str, seven_ranks: Cluster) ->
         wanted[r : r + SIDE, c : c + SIDE] = a[r : r + SIDE, c : c + SIDE] * factor
     program = compile_program(program_of(bodies), arrays={"A": a, "B": b}, ranks=2, sizes=sizes)
     assert functions_in(program) == 1
-    program.run(seven_ranks, check=True)
+    program.run(cluster, check=True)
     np.testing.assert_array_equal(b, wanted)
 
 
@@ -140,7 +141,7 @@ def test_parts_of_one_array_that_do_not_meet_are_known_to_be_different_memory() 
 @pytest.mark.quick("0", "1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("seed", range(6))
-def test_calls_on_random_parts(seed: int, seven_ranks: Cluster) -> None:
+def test_calls_on_random_parts(seed: int, cluster: Cluster) -> None:
     """Overlapping or not, on one to two ranks: as in program order."""
     places = random.Random(seed)
     rng = np.random.default_rng(seed)
@@ -159,7 +160,7 @@ def test_calls_on_random_parts(seed: int, seven_ranks: Cluster) -> None:
     text = program_of(bodies, arrays="%A", before=CALLED)
     sizes = ("", "normalise-tasks{least=1}")[seed % 2]
     program = compile_program(text, arrays={"A": a}, ranks=1 + seed % 2, sizes=sizes)
-    program.run(seven_ranks if seed % 2 else None, check=True)
+    program.run(cluster if seed % 2 else None, check=True)
     np.testing.assert_array_equal(a, wanted)
 
 

@@ -13,5 +13,5 @@ from tests.differential.programs import CASES
 @pytest.mark.mpi
 @pytest.mark.parametrize(("ranks", "sync"), [(3, "levels"), (7, "edges")])
 @parametrised(CASES)
-def test_program(case: Case, ranks: int, sync: str, seven_ranks: Cluster) -> None:
-    try_case(case, seven_ranks, ranks=ranks, sync=sync)
+def test_program(case: Case, ranks: int, sync: str, cluster: Cluster) -> None:
+    try_case(case, cluster, ranks=ranks, sync=sync)

@@ -71,13 +71,13 @@ def check(found: ViewCase, cluster: Cluster, ranks: int) -> None:
 @example(STEPS_OF_OPEN_ONES, "extracted", 2)
 @example(STEPS_IN_MEMORY, "stored", 1)
 @example(SINGLE_ELEMENT, "in a task", 2)
-def test_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
-    check(case(window, form), seven_ranks, ranks)
+def test_windows(cluster: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), cluster, ranks)
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 @settings(max_examples=examples(500), deadline=None, phases=UNSHRUNK)
 @given(windows, forms, counts)
-def test_many_windows(seven_ranks: Cluster, window: Window, form: str, ranks: int) -> None:
-    check(case(window, form), seven_ranks, ranks)
+def test_many_windows(cluster: Cluster, window: Window, form: str, ranks: int) -> None:
+    check(case(window, form), cluster, ranks)

@@ -181,6 +181,7 @@ def doubling(count: int) -> str:
     return function("call @g0(%A) : (memref<8xf64>) -> ()", functions + last)
 
 
+@pytest.mark.quick("20")
 @pytest.mark.mpi
 @pytest.mark.parametrize("count", [4, 20])
 def test_calls_that_double(count: int) -> None:

@@ -5,7 +5,6 @@ NumPy truth, and no byte more than has to travel.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,13 +31,6 @@ SIZES = {
 """Dealt to a kernel's sizes in order; steps of time are few whatever stands here."""
 
 MOST_TIME_STEPS = 3
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
-    with Cluster.start(cpu=max(RANKS)) as started:
-        yield started
 
 
 # -- one kernel at one size ------------------------------------------------------------------------
@@ -252,9 +244,10 @@ def test_plans_give_what_is_read_and_take_back_what_is_written(kernel: Kernel) -
                 assert name in written
 
 
-def test_most_kernels_hold_less_the_more_ranks_there_are() -> None:
-    for name in ("gemm", "jacobi-2d", "heat-3d", "mvt", "fdtd-2d", "2mm", "syrk"):
-        kernel = kernels.load(name)
-        sizes = {k: min(v, 40) for k, v in kernel.datasets[Dataset.MINI].items()}
-        one, four = (max(planned(name, ranks, **sizes).held_bytes) for ranks in (1, 4))
-        assert four < 0.8 * one, name
+@pytest.mark.quick("gemm", "jacobi-2d")
+@pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "heat-3d", "mvt", "fdtd-2d", "2mm", "syrk"])
+def test_most_kernels_hold_less_the_more_ranks_there_are(name: str) -> None:
+    kernel = kernels.load(name)
+    sizes = {k: min(v, 40) for k, v in kernel.datasets[Dataset.MINI].items()}
+    one, four = (max(planned(name, ranks, **sizes).held_bytes) for ranks in (1, 4))
+    assert four < 0.8 * one

@@ -5,8 +5,6 @@ What they take is reported, never asserted (`avial-lab bench --predict`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import avial_lab
@@ -15,13 +13,6 @@ from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.trace import EventKind, Trace
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    pytest.importorskip("ipyparallel", reason="no ipyparallel: there is no cluster to run on")
-    with Cluster.start(cpu=3) as started:
-        yield started
 
 
 def _program(name: str, ranks: int, **options: object) -> Program:

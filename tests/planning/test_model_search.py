@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from avial_lab.core.errors import OptionError
@@ -37,6 +39,25 @@ def test_times_without_messages() -> None:
         assert seconds(1, 2, k, "interleaved 2") == pytest.approx(12 + 6 / k)
     assert seconds(1, 2, 2, "zero-bubble") == pytest.approx(12 + 2)
     assert seconds(1, 2, 2, "1f1b", recompute=True) == pytest.approx(16 + 8)
+
+
+def test_crowded_devices_fill_bubbles_of_others() -> None:
+    """Four ranks on two cores do 24 s of work in 12 at least, whatever waits for what."""
+    crowded = replace(FREE, crowded=2.0)
+    for d, p, k in ((4, 1, 1), (1, 4, 8), (2, 2, 4)):
+        given = Configuration(d, 1, p, k, "1f1b" if p > 1 else "")
+        assert closed_form(MODEL, given, crowded)[0] == pytest.approx(12)
+    assert closed_form(MODEL, Configuration(1, 1, 4, 1, "1f1b"), crowded)[0] == pytest.approx(24)
+
+
+def test_micro_batches_in_flight() -> None:
+    """Each is a quarter of 80 bytes kept; the first of two stages has two layers, and the arrays
+    that are given.
+    """
+    weights = 2 * 400 * (1 + 2 + 4 + 1)
+    for schedule, flying in (("1f1b", 2), ("gpipe", 4), ("zero-bubble", 2)):
+        held = closed_form(MODEL, Configuration(1, 1, 2, 4, schedule), FREE)[1]
+        assert held == weights + (flying * 160 + 2 * 80) // 4
 
 
 def test_messages() -> None:

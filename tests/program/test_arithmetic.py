@@ -94,6 +94,7 @@ def test_delicate_numbers(
     assert ((got.view(bits) == want.view(bits)) | (np.isnan(got) & np.isnan(want))).all()
 
 
+@pytest.mark.quick("f64-2", "f32-1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2])
 @every_kind
@@ -180,6 +181,7 @@ ADD = """%x = affine.load %a[%i] : memref<500xf32>
          affine.store %n, %s[] : memref<f32>"""
 
 
+@pytest.mark.quick("that goes on*", "of two loops, by a value")
 @pytest.mark.mpi
 @pytest.mark.parametrize("what", LOOPS_OF_SUMS)
 def test_terms_of_all_loops_are_counted(what: str, rng: np.random.Generator) -> None:

@@ -91,6 +91,7 @@ def test_a_switch_with_doubled_and_constant_results(ranks: int) -> None:
     check(text, {"x": WIDE, "o": np.zeros((8, 3), np.int64)}, {"o": want}, ranks=ranks)
 
 
+@pytest.mark.quick("task")
 @pytest.mark.parametrize("place", ["function", "task"])
 def test_a_switch_on_more_than_32_bits(place: str) -> None:
     arrays = "%x: memref<6xindex>, %y: memref<6xi64>"

@@ -25,7 +25,7 @@ def ranks(count: int, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.mpi
 def test_a_script_on_three_ranks() -> None:
-    done = ranks(3, "-m", "tests.ptensor.own_ranks_script", "3")
+    done = ranks(3, "-m", "tests.ptensor.own_ranks_script", "1")
     assert done.returncode == 0, done.stderr
 
 

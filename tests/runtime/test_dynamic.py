@@ -51,6 +51,7 @@ def scaled(n: int, m: int, **more: object) -> Program:
     return avial_lab.compile(SCALED, **options)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.quick("2")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_one_code_for_all_sizes_and_numbers(cluster: Cluster, ranks: int) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.quick("text0-f32", "text1-f64")
 @pytest.mark.parametrize("element", ["f64", "f32"])
 @pytest.mark.parametrize("text", [two_sweeps(1000, turned=True), both_ways(2000)])
 def test_the_values_are_the_reference_s(text: str, element: str, cluster: Cluster) -> None:

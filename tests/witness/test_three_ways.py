@@ -43,17 +43,17 @@ def check(program: Drawn, ranks: int, cluster: Cluster) -> None:
 @pytest.mark.mpi
 @QUICK
 @given(program=functions(), ranks=RANKS)
-def test_functions(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+def test_functions(program: Drawn, ranks: int, cluster: Cluster) -> None:
     note(f"{ranks} ranks\n{program!r}")
-    check(program, ranks, four_ranks)
+    check(program, ranks, cluster)
 
 
 @pytest.mark.mpi
 @QUICK
 @given(program=schedules(), ranks=RANKS)
-def test_schedules(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
+def test_schedules(program: Drawn, ranks: int, cluster: Cluster) -> None:
     note(f"{ranks} ranks\n{program!r}")
-    check(program, ranks, four_ranks)
+    check(program, ranks, cluster)
 
 
 @pytest.mark.mpi
@@ -61,9 +61,7 @@ def test_schedules(program: Drawn, ranks: int, four_ranks: Cluster) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("drawn", [functions, schedules])
-def test_many(
-    drawn: Callable[[], st.SearchStrategy[Drawn]], part: int, four_ranks: Cluster
-) -> None:
+def test_many(drawn: Callable[[], st.SearchStrategy[Drawn]], part: int, cluster: Cluster) -> None:
     """Some 5,000 bodies."""
 
     @seed(part)
@@ -71,15 +69,15 @@ def test_many(
     @given(program=drawn(), ranks=RANKS)
     def run(program: Drawn, ranks: int) -> None:
         note(f"{ranks} ranks\n{program!r}")
-        check(program, ranks, four_ranks)
+        check(program, ranks, cluster)
 
     run()
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_known_fault_is_still_one(name: str, four_ranks: Cluster) -> None:
+def test_a_known_fault_is_still_one(name: str, cluster: Cluster) -> None:
     """Where this fails, the fault is mended: take it out of the list."""
     program = Drawn(FAULTS[name].text, FAULTS[name].arrays)
     with pytest.raises((AssertionError, AvialError)):
-        check(program, 1, four_ranks)
+        check(program, 1, cluster)

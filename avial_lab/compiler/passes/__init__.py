@@ -33,5 +33,5 @@ By folder:
 
 Besides passes there is in some what those of the folder are written with: control_level,
 footprint_functions, held_by_devices, local_bodies, memories, peel_at_element, phase_footprints,
-phases, propagate, segments, stages, task_order.
+phases, propagate, rotate_turns, segments, stages, task_order.
 """

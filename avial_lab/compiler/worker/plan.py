@@ -10,6 +10,8 @@ from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.compiler.backends.llvm import binary_of
 from avial_lab.core.buffers import Number
+from avial_lab.core.errors import BindError
+from avial_lab.core.words import count
 from avial_lab.planning.task_graph import TaskGraph
 from avial_lab.runtime.native.ownership import LAUNCH
 from avial_lab.runtime.native.planned_run import plan_run
@@ -30,6 +32,7 @@ def planned_binary(
     the devices, where it launches anything there.
     """
     drivers = drivers if LAUNCH in code.assembly else ()
+    homes = homes_of(graph, ranks, drivers)
     temporary = {buffer.storage for buffer in graph.buffers if buffer.temporary}
     plan = plan_run(
         code.shared_object,
@@ -39,6 +42,7 @@ def planned_binary(
         phases=phases,
         numbers=numbers,
         drivers=drivers,
+        homes=homes,
     )
     begun = {count.phase: count.begun for count in plan.phases}
     manifest = DerivedMessages(
@@ -55,5 +59,35 @@ def planned_binary(
         edited=edited,
         numbers=numbers,
         drivers=drivers,
+        homes=tuple(homes.items()),
     )
     return binary_of(code, manifest, ptx=ptx), plan
+
+
+def homes_of(graph: TaskGraph, ranks: int, drivers: tuple[int, ...]) -> dict[str, int]:
+    """The places where the caller has arrays on GPUs, by storage; BindError where they cannot be
+    used there.
+    """
+    homes: dict[str, int] = {}
+    for buffer in graph.buffers:
+        if buffer.gpu is None:
+            continue
+        lies = f"array '{buffer.name}' is on GPU {buffer.gpu}"
+        if ranks > 1:
+            raise BindError(
+                f"{lies}, and the program has {ranks} ranks",
+                hint="arrays on GPUs are for one rank, the caller's process: ranks=1",
+            )
+        if not drivers:
+            raise BindError(
+                f"{lies}, and nothing of the program runs on a GPU",
+                hint='compile it with on="gpu"; where that is done, explain() says why its loops '
+                "stay on the host: pass arrays of the host",
+            )
+        if buffer.gpu >= len(drivers):
+            raise BindError(
+                f"{lies}, and the program drives {count(len(drivers), 'GPU')}, from 0",
+                hint=f"move it, or compile with gpus={buffer.gpu + 1}",
+            )
+        homes[buffer.storage] = ranks + buffer.gpu
+    return homes

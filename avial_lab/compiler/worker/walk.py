@@ -35,6 +35,7 @@ def walked(question: Walk) -> Turns:
         entry=manifest.entry,
         numbers=manifest.numbers,
         drivers=manifest.drivers,
+        homes=dict(manifest.homes),
         trips=question.trips,
     )
 

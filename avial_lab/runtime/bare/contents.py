@@ -74,6 +74,7 @@ class Racer:
     alone; `peer` names what it is raced against. bytes: of a turn, each array once read or written.
     rehearsal: small, for the emulated device. arrays: shape and dtype by name, in order. on_device:
     whether anything of it runs on one. whole: its run is raced, with copies in and out.
+    predicted_s: of a turn's kernels, by the card that the planner took for them.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Racer:
     rehearsal: bool = False
     on_device: bool = True
     whole: bool = False
+    predicted_s: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class Contents:
     """Programs that could not be packed, and why."""
     forms: tuple[Packed, ...] = ()
     """Programs without answers: for runs on files, and not for checks."""
+    in_place: str = ""
+    """The program whose arrays are on the GPU before and after: y = 2 x + y."""
 
     @property
     def packed(self) -> tuple[Packed, ...]:
@@ -207,4 +211,5 @@ def _contents(found: Mapping[str, Any]) -> Contents:
         ),
         refused=found["refused"],
         forms=tuple(Packed(**form) for form in found.get("forms", ())),
+        in_place=found.get("in_place", ""),
     )

@@ -265,6 +265,25 @@ def _count_copies(run: _Run, part: str) -> int:
     return len(rows)
 
 
+def _in_place(run: _Run) -> str:
+    if not run.bundle.contents.in_place:
+        return "left out"
+    missing: list[str] = []
+
+    def hear(fact: dict[str, Any]) -> None:
+        if "missing" in fact:
+            missing.append(fact["missing"])
+        else:
+            run.report.add(run.part, fact)
+        run.report.put(run.part, not_there=missing)
+
+    ended = run.child(run.module("in_place"), run.left, hear)
+    if not run.report.facts["parts"][run.part]["rows"]:
+        run.report.put(run.part, error=f"{ended.words}\n{ended.printed}".strip())
+        return "left out" if missing else "failed"
+    return "cut short" if ended.late else "done"
+
+
 def _faults(run: _Run) -> str:
     waits: list[str] = []
     missing: list[str] = []
@@ -349,6 +368,7 @@ PARTS: dict[str, _Part] = {
     "present": _Part("what is there", _present, 0.5, 40),
     "values": _Part("values of all programs against the stored answers", _values, 0.35, 120),
     "copies": _Part("copies and bytes, counted and planned", _copies, 0.5),
+    "arrays": _Part("arrays of CuPy and PyTorch, used where they lie", _in_place, 0.3, 60),
     "ranks": _Part("two ranks on one GPU", _two_ranks, 0.35, 90),
     "faults": _Part("faults, each in a process of its own", _faults, 0.45, 120),
     "race": _Part("the race against CuPy", _race, 0.98),

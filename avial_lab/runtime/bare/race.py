@@ -224,6 +224,7 @@ def _raced(bundle: Bundle, racer: Racer, driver: str, xp: Any, end: float) -> No
         "ours_s": median(mine),
         "ours_all_s": mine,
         "turns": many,
+        "predicted_s": dict(racer.predicted_s),
     }
     if its:
         facts |= {"peer_s": median(its), "peer_all_s": its}

@@ -13,9 +13,13 @@ Facts = Mapping[str, Any]
 GOALS = {"axpy": 0.9, "scale": 0.9, "exp": 0.9, "jacobi": 0.7, "jacobi-3d": 0.7, "sum": 0.85}
 """Of the copy bandwidth of the same run."""
 
+NOT_KERNELS = ("steps", "launch")
+"""Of these more than kernels is raced."""
+
 LEFT = {
     "not_run": "no time for",
     "waits_for_hardware": "waits for hardware",
+    "not_there": "not there",
     "on_cpu": "nothing of it runs on a device",
 }
 """What of a part was not done, and why."""
@@ -43,7 +47,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         yield f"{name:<8} {part['state']:<10} {part.get('seconds', 0):>6.1f} s  {count}"
         yield from (f"    {line[:MOST]}" for line in part.get("error", "").splitlines()[-1:])
         for row in bad:
-            label = next(str(row[k]) for k in ("case", "fault", "racer") if k in row)
+            label = next(str(row[k]) for k in ("case", "fault", "racer", "array") if k in row)
             said = str(row.get("said") or row.get("failed")).strip()
             yield f"    {label}: {said[:MOST]}"
         for key, words in LEFT.items():
@@ -56,7 +60,8 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def race_head() -> tuple[str, ...]:
-    return ("race", "ours", "GB/s", "of copy", "goal", "peer", "GB/s", "peer", "agree")
+    return ("race", "ours", "GB/s", "of copy", "goal", "peer", "GB/s", "peer", "agree",
+            "predicted")  # fmt: skip
 
 
 def race_rows(facts: Facts) -> list[tuple[str, ...]]:
@@ -65,7 +70,18 @@ def race_rows(facts: Facts) -> list[tuple[str, ...]]:
     copied = part.get("bandwidth", {}).get("CuPy, within") or part.get("bandwidth", {}).get(
         "ours, within"
     )
-    return [_race_row(row, copied) for row in part.get("rows", ()) if "ours_s" in row]
+    name = facts.get("machine", {}).get("device", {}).get("name", "")
+    return [
+        (*_race_row(row, copied), _predicted(row, name))
+        for row in part.get("rows", ())
+        if "ours_s" in row
+    ]
+
+
+def _predicted(row: Facts, device: str) -> str:
+    """What the planner has for a turn on that card, of those that it knows."""
+    seconds = [s for card, s in row.get("predicted_s", {}).items() if card in device]
+    return f"{seconds[0] * 1e3:.3f} ms" if seconds and row["kind"] not in NOT_KERNELS else ""
 
 
 def _race_row(row: Facts, copied: float | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ touches.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +95,13 @@ class Ownership:
         number = {storage.name: k for k, storage in enumerate(self.storages)}
         for piece in pieces:
             self._input(piece.rank, number[piece.storage], piece.box)
+
+    def keep_at(self, homes: Mapping[str, int]) -> None:
+        """The caller has these arrays on devices, by their places, and wants them there."""
+        for number, storage in enumerate(self.storages):
+            if storage.name in homes:
+                place = ctypes.c_int64(homes[storage.name])
+                self.program.library.avial_home(ctypes.c_int64(number), place)
 
     def bring_back(self) -> None:
         """What devices wrote last to the memory of their ranks."""

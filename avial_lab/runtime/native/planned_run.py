@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from avial_lab.artifact.plan import Plan
 from avial_lab.core.buffers import Number, Storage
@@ -25,20 +26,22 @@ def plan_run(
     entry: str = "main",
     numbers: Sequence[Number] = (),
     drivers: tuple[int, ...] = (),
+    homes: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """What the program does on `ranks` ranks and the devices that `drivers` of them drive, found by
-    running its control flow in this process.
+    running its control flow in this process. homes: at which place of a device the caller has an
+    array, by storage.
 
     Raises InternalError where the runtime failed.
     """
     ownership = _walked(
-        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, None
+        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, homes, None
     )
     complete = ownership.complete
     inputs = ownership.inputs()
     return Plan(
         ranks=ranks,
-        inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks),
+        inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks, homes),
         results=ownership.results(),
         moves=ownership.moves(),
         held_bytes=ownership.held_bytes()[:ranks],
@@ -62,6 +65,7 @@ def walk_run(
     entry: str = "main",
     numbers: Sequence[Number] = (),
     drivers: tuple[int, ...] = (),
+    homes: Mapping[str, int] = MappingProxyType({}),
     trips: int = 2,
 ) -> Turns:
     """What every rank does, turn by turn; a loop whose end depends on data takes `trips`.
@@ -69,7 +73,7 @@ def walk_run(
     Raises InternalError where the runtime failed.
     """
     walked = _walked(
-        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, trips
+        shared_object, storages, ranks, temporary, phases, entry, numbers, drivers, homes, trips
     )
     return walked.turns(ranks, trips)
 
@@ -83,6 +87,7 @@ def _walked(
     entry: str,
     numbers: Sequence[Number],
     drivers: tuple[int, ...],
+    homes: Mapping[str, int],
     trips: int | None,
 ) -> Ownership:
     """The control flow run once, without bodies; with `trips` its turns are kept."""
@@ -91,6 +96,7 @@ def _walked(
     if trips is not None:
         ownership.keep_turns(trips)
     ownership.setup(ranks, None)
+    ownership.keep_at(homes)
     program.prepared_with((descriptor(0, storage.shape) for storage in storages), numbers)()
     ownership.bring_back()
     if ownership.error:
@@ -112,13 +118,15 @@ def default_blocks(storage: Storage, ranks: int) -> tuple[Piece, ...]:
     return tuple(Piece(r, storage.name, box) for r, box in enumerate(boxes) if not box.empty)
 
 
-def _and_the_rest(inputs: Sequence[Piece], ownership: Ownership, ranks: int) -> tuple[Piece, ...]:
+def _and_the_rest(
+    inputs: Sequence[Piece], ownership: Ownership, ranks: int, homes: Mapping[str, int]
+) -> tuple[Piece, ...]:
     """`inputs`, and every other element of the caller's at its default rank."""
     boxes: dict[tuple[int, str], list[Box]] = {}
     given = [
         piece
         for storage in ownership.storages
-        if storage.name not in ownership.temporary
+        if storage.name not in ownership.temporary and storage.name not in homes
         for piece in default_blocks(storage, ranks)
     ]
     for piece in (*inputs, *given):

@@ -22,12 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage
+from avial_lab.core.device_arrays import DeviceArray
 from avial_lab.core.errors import AvialError
 from avial_lab.core.files import disk_error
 from avial_lab.core.regions import Box
@@ -436,6 +438,7 @@ def run(
     number: int = 1,
     kept: dict[str, np.ndarray] | None = None,
     resident: tuple[Piece, ...] | None = None,
+    given: Mapping[str, tuple[DeviceArray, int]] = MappingProxyType({}),
 ) -> Outcome:
     """One run of the program as `rank`; what goes wrong is in the Outcome.
 
@@ -443,7 +446,8 @@ def run(
     become it, uncopied. `kept` is memory of an earlier run to use again, and gets this run's: fresh
     pages can cost more than the messages. With `resident`, which says what each rank holds in place
     of the manifest's inputs, the arrays are in `kept` and stay there: the Outcome's pieces then say
-    who holds what, and it has no results.
+    who holds what, and it has no results. given: arrays that the caller has on devices of this
+    process, and their places, by storage.
     """
     if resident is not None:
         manifest = replace(manifest, inputs=())
@@ -456,9 +460,11 @@ def run(
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
         devices = options.device_seed, options.driver or manifest.driver
-        seat = Seat(program, rank, memory, journal, recorder, room, *devices)
+        seat = Seat(program, rank, memory, journal, recorder, room, *devices, given)
         session = session_of(manifest, seat)
-        with team(program, options.threads, *_neighbours(manifest)) as hands:
+        with team(
+            program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
+        ) as hands:
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
             session.run()

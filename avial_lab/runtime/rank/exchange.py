@@ -72,6 +72,12 @@ def caller_arrays(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> Calle
                 f"and the program was compiled for {_shape(want.shape)}{want.element}",
                 hint="compile again with these arrays, or pass arrays of that shape and dtype",
             )
+        if buffer.gpu != want.gpu:
+            raise BindError(
+                f"array '{buffer.name}' is {_where(buffer.gpu)}, "
+                f"and the program was compiled for one {_where(want.gpu)}",
+                hint="compile again with these arrays",
+            )
         here = (buffer.storage, buffer.offset_bytes, buffer.strides)
         if here != (want.storage, want.offset_bytes, want.strides):
             raise BindError(
@@ -130,6 +136,10 @@ def _refuse_read_only(manifest: Manifest, arrays: Mapping[str, np.ndarray]) -> N
                 f"the program writes array '{buffers[0]}', which is read-only",
                 hint=f"pass a copy: {buffers[0]}.copy()",
             )
+
+
+def _where(gpu: int | None) -> str:
+    return "in the host's memory" if gpu is None else f"on GPU {gpu}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -65,12 +65,15 @@ class Entry:
 class Journal:
     """One rank's own journal, and where faults of this process are written from now on."""
 
-    def __init__(self, directory: Path, rank: int, *, pid: int) -> None:
+    def __init__(self, directory: Path, rank: int, *, pid: int, faults: bool = True) -> None:
+        """faults: of this process are to be written there."""
         path = _journal_path(directory, rank)
         path.write_bytes(WORDS.pack(RankState.IDLE, -1, pid, *[0] * (WORDS.size // 8 - 3)))
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), WORDS.size)
         self._words = np.frombuffer(self._map, np.int64)
+        if not faults:
+            return
         self._fault = _fault_path(directory, rank).open("w")
         # Only here, and after MPI's start: MPI libraries bring handlers of their own (UCX prints a
         # page of them).

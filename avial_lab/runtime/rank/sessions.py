@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Protocol
@@ -16,8 +16,10 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
+from avial_lab.core.buffers import Storage
+from avial_lab.core.device_arrays import DeviceArray
 from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
-from avial_lab.planning.schedule import Piece
+from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.native.places import DRIVERS, Places
@@ -30,7 +32,8 @@ from avial_lab.trace import Copy, Move
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events. device_seed, driver: of devices (`job.Options`).
+    room: memory for so many events. device_seed, driver: of devices (`job.Options`). given: the
+    caller's arrays on devices, and their places, by storage.
     """
 
     program: LoadedProgram
@@ -41,6 +44,9 @@ class Seat:
     room: Callable[[int], np.ndarray]
     device_seed: int = 0
     driver: str = "apart"
+    given: Mapping[str, tuple[DeviceArray, int]] = field(
+        default_factory=dict[str, "tuple[DeviceArray, int]"]
+    )
 
 
 class Session(Protocol):
@@ -130,7 +136,16 @@ class StepSession:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
-        return ()
+        """By the stamps of the steps that were run, where they are traced."""
+        sums: dict[tuple[str, int], tuple[int, int]] = {}
+        stamped = np.asarray(self._rows[: self._stamps : 2].any(axis=1)).tolist()
+        for step, ran in zip(self.manifest.programs[self.seat.rank], stamped, strict=False):
+            if step.kind is StepKind.SEND and ran:
+                sent = self.manifest.transfers[step.transfer]
+                messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
+                sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
+        rank = self.seat.rank
+        return tuple(Move(task, rank, dest, *sent) for (task, dest), sent in sums.items())
 
     def copies(self) -> tuple[Copy, ...]:
         return self._copies
@@ -164,11 +179,14 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
+        rows = given_rows(self.manifest.storages, seat.given)
         if self.manifest.drivers:
             code = DRIVERS[seat.driver]
             seat.program.set_globals({"avial_driver": code, "avial_seed": seat.device_seed})
+            seat.program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
+        self._ownership.keep_at(dict(self.manifest.homes))
         self._ownership.give(self.manifest.inputs)
 
     def run(self) -> None:
@@ -208,6 +226,19 @@ class OwnedSession:
 
     def copies(self) -> tuple[Copy, ...]:
         return self._ownership.copies(self.manifest.ranks)
+
+
+def given_rows(
+    storages: Sequence[Storage], given: Mapping[str, tuple[DeviceArray, int]]
+) -> np.ndarray:
+    """`GivenArray` of devices/places.h, a row for each."""
+    rows = [
+        (number, given[storage.name][1], array.address, array.stream)
+        for number, storage in enumerate(storages)
+        if storage.name in given
+        for array in (given[storage.name][0],)
+    ]
+    return np.array(rows, np.uint64).reshape(-1, 4).view(np.int64)
 
 
 session_of.register(KnownMessages, StepSession)

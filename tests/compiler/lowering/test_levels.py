@@ -92,6 +92,7 @@ def test_ranks_meet_after_each_level_of_a_loops_body_in_every_iteration() -> Non
     assert {total.kind for total in trace.totals} >= {EventKind.BARRIER}
 
 
+@pytest.mark.quick("4")
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_values_are_the_same(ranks: int) -> None:

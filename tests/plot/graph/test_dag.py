@@ -170,6 +170,7 @@ def test_1000_tasks_become_groups_that_add_up() -> None:
     )
 
 
+@pytest.mark.quick("10000-1", "1-10000")
 @pytest.mark.parametrize(("depth", "width"), [(100, 100), (10_000, 1), (1, 10_000)])
 def test_10000_tasks_are_counted_and_what_is_hidden_is_said(depth: int, width: int) -> None:
     graph = layers(depth, width)

@@ -64,6 +64,7 @@ def test_barriers_are_drawn_where_there_are_some() -> None:
     assert "barrier" not in words(lanes_svg(deck_schedule()))
 
 
+@pytest.mark.quick("4-500-200")
 @pytest.mark.parametrize(("depth", "width", "ranks"), [(10, 100, 6), (2000, 5, 6), (4, 500, 200)])
 def test_large_schedules_stay_small_and_say_what_is_hidden(
     depth: int, width: int, ranks: int

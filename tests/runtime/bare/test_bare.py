@@ -82,13 +82,17 @@ def test_a_race_in_shares_of_what_is_copied() -> None:
     row = {
         "racer": "r", "kind": "axpy", "element": "f32", "peer": "p", "bytes": 3e9, "launches": 1,
         "agree": "all", "rounds": 7, "ours_s": 1e-3, "peer_s": 2e-3,
+        "predicted_s": {"H100": 1e-3, "H200": 9e-4},
     }  # fmt: skip
     launch = {**row, "kind": "launch", "ours_s": 2e-6, "peer_s": 4e-6}
     rate = {"CuPy, within": 4e12}
     rows = [row, launch, {"racer": "x"}, {**row, "ours_s": -1e-9}]
-    facts = {"parts": {"race": {"rows": rows, "bandwidth": rate}}}
+    facts = {
+        "parts": {"race": {"rows": rows, "bandwidth": rate}},
+        "machine": {"device": {"name": "NVIDIA H200"}},
+    }
     assert race_rows(facts) == [
-        ("r", "1.000 ms", "3000", "0.75", "≥ 0.9", "p", "1500", "2.000 ms", "all"),
-        ("r", "2.00 µs", "", "0.50 ×", "≤ 1.3 ×", "p", "", "4.00 µs", "all"),
-        ("r", "too short", "", "", "", "p", "", "", "all"),
+        ("r", "1.000 ms", "3000", "0.75", "≥ 0.9", "p", "1500", "2.000 ms", "all", "0.900 ms"),
+        ("r", "2.00 µs", "", "0.50 ×", "≤ 1.3 ×", "p", "", "4.00 µs", "all", ""),
+        ("r", "too short", "", "", "", "p", "", "", "all", "0.900 ms"),
     ]

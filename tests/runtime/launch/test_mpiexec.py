@@ -27,6 +27,7 @@ def test_one_rank_without_messages(build):
     assert [event.name for event in trace.events] == ["t"]
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("ranks", [2, 3, 7])
 def test_a_ring_passes_every_rank_in_turn(build, ranks):
     """rank 0 ──► 1 ──► … ──► n-1, and each adds one."""

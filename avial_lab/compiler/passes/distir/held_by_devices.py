@@ -25,13 +25,23 @@ def held_by_devices(jobs: Sequence[Job], roles: Mapping[Memory, str]) -> Iterato
             of_device.setdefault(part.memory, []).append(part.box)
     for device, memories in sorted(touched.items()):
         nbytes = sum(
-            sum(box.size for box in union(boxes)) * itemsize_of(memory.element)
+            _held_elements(memory, boxes) * itemsize_of(memory.element)
             for (memory, _), boxes in memories.items()
         )
         yield f"device {device} works on {format_bytes(nbytes)} of arrays"
         own = {part.memory for job in jobs if job.device == device for part in job.writes}
         if roles:
             yield _state_held(device, memories, own, roles)
+
+
+def _held_elements(memory: Memory, boxes: Sequence[Box]) -> int:
+    """Of those boxes, where turns that share memory count once."""
+    if memory.rotation is None:
+        return sum(box.size for box in union(boxes))
+    slots: dict[int, list[Box]] = {}
+    for slot, box in map(memory.rotation.located, boxes):
+        slots.setdefault(slot, []).append(box)
+    return sum(box.size for each in slots.values() for box in union(each))
 
 
 def _state_held(

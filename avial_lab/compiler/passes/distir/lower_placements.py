@@ -25,6 +25,7 @@ from avial_lab.compiler.ir.attributes import (
     ON_RANK,
     PIPELINE,
     SUMMED,
+    TURN,
     WEIGHTS,
 )
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
@@ -42,6 +43,7 @@ from avial_lab.compiler.passes.distir.memories import (
     memory_type,
     subview_of,
 )
+from avial_lab.compiler.passes.distir.rotate_turns import rotate_turns
 from avial_lab.compiler.passes.distir.segments import Segment, cut, terms_of, used_by
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
@@ -108,16 +110,18 @@ class _Lowering:
         self._make_memories()
         self.roles = self._roles()
         self._make_jobs()
-        jobs = living(self.jobs, self._wanted())
+        wanted = self._wanted()
+        jobs = living(self.jobs, wanted)
         if any(mesh.turns for mesh in self.meshes.values()):
             link(jobs)
             jobs = in_pipeline_order(jobs, self._places(), self.order)
+            rotate_turns(jobs, (memory for memory, _ in wanted))
         self._emit(jobs)
         return tuple(held_by_devices(jobs, self.roles))
 
-    def _wanted(self) -> set[object]:
+    def _wanted(self) -> set[tuple[Memory, int]]:
         """What somebody reads after the last task: the caller results, devices what they keep."""
-        wanted: set[object] = {(memory, 0) for memory in self.results}
+        wanted = {(memory, 0) for memory in self.results}
         if KEPT in self.function.attributes:
             kept = [self.returned[k] for k in ir.DenseI64ArrayAttr(self.function.attributes[KEPT])]
             wanted |= {(memory, slot) for memory in kept for slot in range(memory.slots)}
@@ -228,9 +232,9 @@ class _Lowering:
             and axis not in shared
         )
         slots = prod(mesh.axes[axis] for axis in axes)
-        return Held(
-            Memory(tuple(value.type.shape), value.type.element_type, axes, slots), placement
-        )
+        shape, element = tuple(value.type.shape), value.type.element_type
+        turned = placement.along[-1].dim if mesh.turns else -1
+        return Held(Memory(shape, element, axes, slots, turned=turned), placement)
 
     def _sums(self, move: ir.Operation) -> list[int]:
         """The axes along which a move combines what devices hold."""
@@ -652,12 +656,15 @@ class _Lowering:
                 reads, writes = (
                     [
                         handles[v]
-                        for v in dict.fromkeys(p.memory[0].place(p.memory[1])[0] for p in parts)
+                        for v in dict.fromkeys(p.memory[0].root(p.memory[1]) for p in parts)
                     ]
                     for parts in (job.reads, job.writes)
                 )
                 self.touched = (reads, writes)
                 job.write()
+                if job.turn >= 0:
+                    turn = [job.turn, job.stage, int(job.way)]
+                    self.last.attributes[TURN] = ir.DenseI64ArrayAttr.get(turn)
                 if job.terms:
                     i64 = ir.IntegerType.get_signless(64)
                     self.last.attributes[SUMMED] = ir.IntegerAttr.get(i64, job.terms)
@@ -686,8 +693,8 @@ class _Lowering:
         for memory, used in slots.items():
             if memory.memory is not None or (memory.first is not None and used == {0}):
                 continue
-            shape = [memory.slots, *memory.shape] if memory.slots > 1 else list(memory.shape)
-            memory.memory = allocated(ir.MemRefType.get(shape, memory.element), memory.name)
+            kind = ir.MemRefType.get(memory.stored_shape, memory.element)
+            memory.memory = allocated(kind, memory.name)
         return [memory.first for memory in self.returned if memory.first is not None]
 
 

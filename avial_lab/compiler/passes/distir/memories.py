@@ -5,8 +5,10 @@ Memory, slot, box -> the type that a body takes, the subview that a task hands t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mlir import ir
 from mlir.dialects import memref
@@ -17,10 +19,37 @@ from avial_lab.core.regions import Box
 from avial_lab.planning.tensor_placement import Kind, Mesh, Placement
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """How turns share memory: in `slots` of `shape`. `places`: of each block that a turn writes, by
+    where it begins along `dim` of the whole tensor: its slot, and where it begins in that.
+    """
+
+    dim: int
+    slots: int
+    shape: tuple[int, ...]
+    places: Mapping[int, tuple[int, int]]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return sorted(self.places)
+
+    def located(self, box: Box) -> tuple[int, Box]:
+        """The slot that elements of the whole tensor are in, and where in it."""
+        begin = self._starts[bisect_right(self._starts, box.start[self.dim]) - 1]
+        slot, there = self.places[begin]
+        start, stop = list(box.start), list(box.stop)
+        start[self.dim] += there - begin
+        stop[self.dim] += there - begin
+        return slot, Box(tuple(start), tuple(stop))
+
+
 @dataclass(eq=False)
 class Memory:
     """Where a value is kept: in the whole tensor's shape, once or in `slots`. `axes` are those of
     its mesh whose devices have slots of their own; slot 0 is in `first`, where that is given.
+    `turned` is the dimension that turns divide, -1 where none does; with a `rotation` they share
+    each slot.
     """
 
     shape: tuple[int, ...]
@@ -30,6 +59,28 @@ class Memory:
     memory: ir.Value | None = None
     first: ir.Value | None = None
     name: str = ""
+    turned: int = -1
+    rotation: Rotation | None = None
+
+    @property
+    def stored_shape(self) -> list[int]:
+        """Of the memory that holds all slots."""
+        rotation = self.rotation
+        inner = self.shape if rotation is None else (rotation.slots, *rotation.shape)
+        return [self.slots, *inner] if self.slots > 1 else list(inner)
+
+    def located(self, slot: int, box: Box) -> tuple[ir.Value, list[int], Box]:
+        """The memref that elements of a slot are in, the indices of that slot (and turn) in it, and
+        which elements of that they are.
+        """
+        if self.first is not None and slot == 0:
+            return self.first, [], box
+        assert self.memory is not None
+        lead = [slot] if self.slots > 1 else []
+        if self.rotation is None:
+            return self.memory, lead, box
+        turn, inside = self.rotation.located(box)
+        return self.memory, [*lead, turn], inside
 
     def slot(self, mesh: Mesh, point: Sequence[int]) -> int:
         number = 0
@@ -37,12 +88,11 @@ class Memory:
             number = number * mesh.axes[axis] + point[axis]
         return number
 
-    def place(self, slot: int) -> tuple[ir.Value, int | None]:
-        """The memref of a slot and, where it holds several, the index of the slot in it."""
-        if self.first is not None and slot == 0:
-            return self.first, None
-        assert self.memory is not None
-        return self.memory, slot if self.slots > 1 else None
+    def root(self, slot: int) -> ir.Value:
+        """The memref that a slot is in."""
+        found = self.first if self.first is not None and slot == 0 else self.memory
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True)
@@ -56,26 +106,25 @@ class Held:
 def kind_of(part: Part) -> ir.MemRefType:
     """The type of a block as a body takes it: it may begin anywhere."""
     memory, slot = part.memory
-    root, index = memory.place(slot)
+    root, lead, box = memory.located(slot, part.box)
     whole = ir.MemRefType(root.type)
-    if index is None and part.box == Box.whole(memory.shape):
+    if not lead and box == Box.whole(memory.shape):
         return whole
-    strides = _strides(list(whole.shape))[0 if index is None else 1 :]
+    strides = _strides(list(whole.shape))[len(lead) :]
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
-    return ir.MemRefType.get(list(part.box.shape), memory.element, layout)
+    return ir.MemRefType.get(list(box.shape), memory.element, layout)
 
 
 def subview_of(part: Part) -> ir.Value:
     memory, slot = part.memory
-    root, index = memory.place(slot)
-    if index is None and part.box == Box.whole(memory.shape):
+    root, lead, box = memory.located(slot, part.box)
+    if not lead and box == Box.whole(memory.shape):
         return root
-    lead = [] if index is None else [index]
-    offsets, sizes = [*lead, *part.box.start], [1] * len(lead) + list(part.box.shape)
+    offsets, sizes = [*lead, *box.start], [1] * len(lead) + list(box.shape)
     strides = _strides(list(ir.MemRefType(root.type).shape))
     offset = sum(o * s for o, s in zip(offsets, strides, strict=True))
     layout = ir.StridedLayoutAttr.get(offset, strides[len(lead) :])
-    kind = ir.MemRefType.get(list(part.box.shape), memory.element, layout)
+    kind = ir.MemRefType.get(list(box.shape), memory.element, layout)
     return ir.Operation.create(
         "memref.subview",
         [kind],

@@ -15,11 +15,12 @@ Megatron-LM, 2021, section 2.2 (interleaved); Qi et al., Zero Bubble Pipeline Pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from avial_lab.core.regions import Box
+from avial_lab.planning.foreseen import Way
 
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zero-bubble")
 
@@ -56,6 +57,12 @@ class PipelineOrder:
         first = later if chunks == 1 else 2 * later + (chunks - 1) * self.devices
         return min(first, self.flight - 1) if self.flight else first
 
+    def way(self, job: Job, last: int) -> Way:
+        """`last`: the depth at which the last stage begins, which goes back, too."""
+        if job.late or job.depth > last:
+            return Way.BACK
+        return Way.BOTH if job.depth == last and job.stage == self.stages - 1 else Way.FORTH
+
     def seconds(self, job: Job, last: int) -> int:
         """About how long a job takes, in forward passes of a stage; `last`: the depth at which the
         last stage begins.
@@ -82,7 +89,8 @@ class Part:
 @dataclass
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
-    what is done once; `late`: no other device waits for it.
+    what is done once; `late`: no other device waits for it. `begins`, `ends`: about when, in
+    forward passes of a stage, and on which `way`, once it has its place in the order.
     """
 
     name: str
@@ -96,6 +104,9 @@ class Job:
     before: set[int] = field(default_factory=set)
     stage: int = 0
     late: bool = False
+    begins: int = 0
+    ends: int = 0
+    way: Way = Way.FORTH
 
 
 def link(jobs: Sequence[Job]) -> None:
@@ -112,7 +123,7 @@ def link(jobs: Sequence[Job]) -> None:
                 touched.setdefault(part.memory, []).append((part.box, k, writes))
 
 
-def living(jobs: Sequence[Job], results: set[object]) -> list[Job]:
+def living(jobs: Sequence[Job], results: Iterable[object]) -> list[Job]:
     """Without those whose values nobody reads; `results` are memories that the caller reads."""
     wanted: dict[object, list[Box] | None] = dict.fromkeys(results)
     kept: list[Job] = []
@@ -141,6 +152,9 @@ def in_pipeline_order(
     devices along the pipeline. Where limits cannot be kept it goes on as written.
     """
     last = min((j.depth for j in jobs if j.stage == order.stages - 1 and j.turn >= 0), default=0)
+    back = any(job.depth > last and job.turn >= 0 for job in jobs)
+    for job in jobs:
+        job.way = order.way(job, last) if back else Way.FORTH
     turns = _turns_taken(jobs, place_of, order, last) if order.strict else {}
     state = _Progress(jobs, place_of, order, turns)
     found: list[Job] = []
@@ -217,6 +231,7 @@ class _Progress:
         job = self.jobs[k]
         begin = max(self.free[job.device], self.ready[job.device].pop(k))
         self.free[job.device] = end = begin + seconds
+        job.begins, job.ends = begin, end
         del self.waiting[k]
         self.left[job.device, job.turn] -= 1
         if job.turn >= 0:

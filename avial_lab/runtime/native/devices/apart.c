@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "driver.h"
 
@@ -40,6 +42,7 @@ typedef struct {
 typedef struct {
     char *memory;
     int64_t bytes;
+    bool others; /* it was not taken here */
 } Allocation;
 
 struct Apart {
@@ -80,7 +83,8 @@ static void apart_close(void *handle)
         for (int64_t k = line->first; k < line->count; k++) free(line->items[k].data);
         free(line->items);
     }
-    for (int64_t k = 0; k < device->count; k++) free(device->allocations[k].memory);
+    for (int64_t k = 0; k < device->count; k++)
+        if (!device->allocations[k].others) free(device->allocations[k].memory);
     free(device->allocations);
     free(device);
 }
@@ -101,10 +105,8 @@ static bool apart_limits(void *handle, Limits *to)
 
 /* Memory --------------------------------------------------------------------------------------- */
 
-static uint64_t apart_allocate(void *handle, int64_t bytes)
+static bool note_memory(Apart *device, Allocation one)
 {
-    Apart *device = handle;
-    int64_t wanted = bytes > 0 ? (bytes + 255) / 256 * 256 : 256;
     if (device->count == device->capacity) {
         int64_t more = device->capacity ? 2 * device->capacity : 16;
         void *rows = realloc(device->allocations, (size_t)more * sizeof(Allocation));
@@ -112,6 +114,13 @@ static uint64_t apart_allocate(void *handle, int64_t bytes)
         device->allocations = rows;
         device->capacity = more;
     }
+    device->allocations[device->count++] = one;
+    return true;
+}
+
+static uint64_t apart_allocate(void *handle, int64_t bytes)
+{
+    int64_t wanted = bytes > 0 ? (bytes + 255) / 256 * 256 : 256;
     char *memory = bytes < 0 ? NULL : aligned_alloc(256, (size_t)wanted);
     if (!memory) {
         snprintf(apart_said, sizeof apart_said,
@@ -119,8 +128,9 @@ static uint64_t apart_allocate(void *handle, int64_t bytes)
         return 0;
     }
     memset(memory, POISON, (size_t)wanted);
-    device->allocations[device->count++] = (Allocation){memory, bytes};
-    return (uint64_t)(uintptr_t)memory;
+    if (note_memory(handle, (Allocation){memory, bytes, false})) return (uint64_t)(uintptr_t)memory;
+    free(memory);
+    return 0;
 }
 
 static bool apart_release(void *handle, uint64_t address)
@@ -128,7 +138,7 @@ static bool apart_release(void *handle, uint64_t address)
     Apart *device = handle;
     for (int64_t k = 0; k < device->count; k++) {
         Allocation *a = &device->allocations[k];
-        if ((uint64_t)(uintptr_t)a->memory != address) continue;
+        if ((uint64_t)(uintptr_t)a->memory != address || a->others) continue;
         memset(a->memory, POISON, (size_t)a->bytes); /* for who still has its address */
         free(a->memory);
         *a = device->allocations[--device->count];
@@ -310,6 +320,23 @@ static bool apart_finish(void *handle)
     return true;
 }
 
+/* Memory of this process, which stands for that of the device. */
+static bool apart_holds(void *handle, uint64_t address, int64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = address / page * page;
+    size_t size = (size_t)(address + (uint64_t)bytes - begin);
+    if (!bytes) return true;
+    if (!msync((void *)(uintptr_t)begin, size, MS_ASYNC))
+        return note_memory(handle, (Allocation){(char *)(uintptr_t)address, bytes, true});
+    return apart_refuse("the emulated device has no memory there: it was freed, or is another's");
+}
+
+static bool apart_after(void *handle, uint64_t stream)
+{
+    (void)handle, (void)stream; /* nobody else's streams run late */
+    return true;
+}
+
 static void *apart_load(void *handle, const char *image)
 {
     (void)image;
@@ -340,4 +367,6 @@ const Driver apart_driver = {
     .synchronise = apart_synchronise,
     .finish = apart_finish,
     .why = apart_why,
+    .holds = apart_holds,
+    .after = apart_after,
 };

@@ -232,6 +232,45 @@ static void cuda_unpin(void *handle, void *memory)
     if (use(handle)) cu.cuMemHostUnregister(memory);
 }
 
+/* What was freed into a pool of CuPy's or PyTorch's is the driver's still. */
+static bool cuda_holds(void *handle, uint64_t address, int64_t bytes)
+{
+    Cuda *c = handle;
+    unsigned type = 0;
+    int ordinal = -1;
+    size_t room = 0;
+    CUdeviceptr begin = 0;
+    if (!use(c)) return false;
+    if (!bytes) return true;
+    if (cu.cuPointerGetAttribute(&type, CU_MEMORY_TYPE, address) ||
+        cu.cuPointerGetAttribute(&ordinal, CU_ORDINAL, address))
+        return cuda_refuse("a GPU has no such memory", "no GPU has memory there, or it was freed");
+    if (type != CU_DEVICE || ordinal != c->device) {
+        char said[128];
+        snprintf(said, sizeof said, type == CU_DEVICE ? "it lies on GPU %d, and the program runs on GPU %d"
+                                                      : "it lies in the host's memory", ordinal, c->device);
+        return cuda_refuse("a GPU has no such memory", said);
+    }
+    if (!cu.cuMemGetAddressRange_v2(&begin, &room, address) &&
+        address + (uint64_t)bytes > begin + room)
+        return cuda_refuse("a GPU has no such memory", "it reaches beyond the memory that was taken there");
+    return true;
+}
+
+static bool cuda_after(void *handle, uint64_t stream)
+{
+    Cuda *c = handle;
+    CUevent event = NULL;
+    if (!use(c) || !went_well(cu.cuEventCreate(&event, CU_NO_TIMING), "a GPU has no event"))
+        return false;
+    bool well = went_well(cu.cuEventRecord(event, (CUstream)(uintptr_t)stream),
+                          "the stream of an array cannot be waited for");
+    for (int q = 0; q < QUEUES && well; q++)
+        well = went_well(cu.cuStreamWaitEvent(c->streams[q], event, 0), "a GPU's queue failed");
+    cu.cuEventDestroy_v2(event); /* the driver keeps it as long as somebody waits */
+    return well;
+}
+
 /* Queues --------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -421,4 +460,6 @@ const Driver cuda_driver = {
     .synchronise = cuda_synchronise,
     .finish = cuda_finish,
     .why = cuda_why,
+    .holds = cuda_holds,
+    .after = cuda_after,
 };

@@ -27,6 +27,8 @@ enum {
     CU_HOST = 1, /* CU_MEMORYTYPE_… */
     CU_DEVICE = 2,
     CU_NO_DEVICE = 100,
+    CU_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_… */
+    CU_ORDINAL = 9,
     CU_NEWER_PTX = 222, /* CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
 };
 
@@ -60,6 +62,8 @@ typedef struct {
     CALL(cuMemGetInfo_v2, (size_t *available, size_t *total))                                   \
     CALL(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                  \
     CALL(cuMemFree_v2, (CUdeviceptr address))                                                   \
+    CALL(cuMemGetAddressRange_v2, (CUdeviceptr * begin, size_t *bytes, CUdeviceptr address))    \
+    CALL(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr address))              \
     CALL(cuMemHostRegister_v2, (void *memory, size_t bytes, unsigned flags))                    \
     CALL(cuMemHostUnregister, (void *memory))                                                   \
     CALL(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \

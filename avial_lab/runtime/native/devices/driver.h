@@ -79,6 +79,10 @@ typedef struct {
      * false, where a driver does without. */
     bool (*pin)(void *device, void *memory, int64_t bytes);
     void (*unpin)(void *device, void *memory);
+    /* Whether the device has so many bytes at an address that somebody else took there; and what is
+     * put into its queues from now on waits for what is in that stream of somebody else's. */
+    bool (*holds)(void *device, uint64_t address, int64_t bytes);
+    bool (*after)(void *device, uint64_t stream);
 } Driver;
 
 extern const Driver apart_driver, null_driver, cuda_driver;

@@ -109,6 +109,18 @@ static bool null_finish(void *device)
     return true;
 }
 
+static bool null_holds(void *device, uint64_t address, int64_t bytes)
+{
+    (void)device, (void)address, (void)bytes;
+    return true;
+}
+
+static bool null_after(void *device, uint64_t stream)
+{
+    (void)device, (void)stream;
+    return true;
+}
+
 static const char *null_why(void) { return ""; }
 
 const Driver null_driver = {
@@ -128,4 +140,6 @@ const Driver null_driver = {
     .synchronise = null_synchronise,
     .finish = null_finish,
     .why = null_why,
+    .holds = null_holds,
+    .after = null_after,
 };

@@ -38,6 +38,8 @@ typedef struct {
 enum { LEAST_PINNED = 1 << 20 }; /* bytes; it takes some 40 us for each of them */
 
 int64_t avial_driver, avial_seed;
+const GivenArray *avial_given;
+int64_t avial_given_count;
 
 static struct {
     const Driver *driver;
@@ -130,6 +132,24 @@ static int64_t bytes_of_shape(const Shape *s)
     return bytes;
 }
 
+/* The array is the caller's own memory on a device. */
+static bool take_given(const GivenArray *given)
+{
+    Place *p = place_of(given->place);
+    if (!p) return refused("an array lies on a device that this rank does not drive");
+    const Driver *d = here.driver;
+    int64_t bytes = bytes_of_shape(&here.shapes[given->array]);
+    if (!d->holds(p->device, (uint64_t)given->address, bytes) ||
+        (given->stream && !d->after(p->device, (uint64_t)given->stream))) {
+        static char said[512];
+        snprintf(said, sizeof said, "array %lld cannot be used where it is: %s",
+                 (long long)given->array, d->why());
+        return refused(said);
+    }
+    p->arrays[given->array].address = (uint64_t)given->address;
+    return true;
+}
+
 bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents, int64_t itemsize,
                        char *host)
 {
@@ -150,6 +170,8 @@ bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents
     *s = (Shape){.dims = dimensions, .itemsize = itemsize, .host = host};
     memcpy(s->extents, extents, (size_t)dimensions * 8);
     if (array >= here.arrays) here.arrays = array + 1;
+    for (int64_t k = 0; k < avial_given_count; k++)
+        if (avial_given[k].array == array) return take_given(&avial_given[k]);
     void *device = here.driver->pin ? own_device() : NULL;
     int64_t bytes = bytes_of_shape(s);
     s->pinned = device && bytes >= LEAST_PINNED && here.driver->pin(device, host, bytes);

@@ -33,6 +33,14 @@ AVIAL_DEVICE bool avial_places(int64_t ranks, int64_t rank, int64_t devices, con
 AVIAL_DEVICE bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents,
                                     int64_t itemsize, char *host);
 
+/* Arrays of the caller's on devices, of the next run: there the array is at that address, which is
+ * neither taken nor given back, and ready once the stream (0: nothing) has done what it was given. */
+typedef struct {
+    int64_t array, place, address, stream;
+} GivenArray;
+extern const GivenArray *avial_given AVIAL_DEVICE;
+extern int64_t avial_given_count AVIAL_DEVICE;
+
 /* Where the element of the array lies on the place that is at `host` on the host; NULL: no memory. */
 AVIAL_DEVICE char *avial_at(int64_t place, int64_t array, char *host);
 

@@ -407,6 +407,15 @@ void avial_setup(int64_t ranks, int64_t rank, int64_t arrays, const int64_t *ndi
     }
 }
 
+void avial_home(int64_t array, int64_t place)
+{
+    if (run.broken) return;
+    if (setjmp(run.failed)) return;
+    Array *a = &run.arrays[array];
+    a->home = place;
+    if (volume(a->nd, a->whole)) set_owner(a, a->whole, place);
+}
+
 void avial_input(int64_t rank, int64_t array, const int64_t *box)
 {
     if (run.broken) return;

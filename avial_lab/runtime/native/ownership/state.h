@@ -69,6 +69,7 @@ typedef struct {
     i64 nd, itemsize;        /* dimensions, 1 at least; bytes of an element */
     i64 whole[2 * MAX_DIMS]; /* the box of all elements */
     bool scalar;             /* without dimensions for the caller; here one element in one */
+    i64 home;                /* the device where the caller has it; 0: it is on hosts */
     bool undefined;          /* no array of the caller's is behind it */
     bool touched;            /* by the phase at hand, where that is asked (memo.c) */
     i64 unwritten;           /* elements that no phase wrote yet; kept where there is one rank */

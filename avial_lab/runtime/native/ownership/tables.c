@@ -45,7 +45,8 @@ static void emit_inputs(void)
 
 static void emit_results(void)
 {
-    for (i64 k = 0; k < run.array_count; k++) emit_pieces(k, &run.arrays[k].directory, true);
+    for (i64 k = 0; k < run.array_count; k++)
+        if (!run.arrays[k].home) emit_pieces(k, &run.arrays[k].directory, true);
 }
 
 static void emit_moves(void)

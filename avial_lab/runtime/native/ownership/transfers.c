@@ -140,10 +140,10 @@ INTERNAL void derive_results(void)
         if (a->undefined) continue;
         for (i64 k = 0; k < a->directory.count; k++) {
             i64 *piece = piece_at(a, &a->directory, k), writer = *writer_of(a, piece);
-            i64 box[2 * MAX_DIMS];
-            if (writer < run.ranks || set_has(holders_of(a, piece), run.driver[writer])) continue;
+            i64 box[2 * MAX_DIMS], back = a->home ? a->home : writer < 0 ? -1 : run.driver[writer];
+            if (back < 0 || set_has(holders_of(a, piece), back)) continue;
             memcpy(box, piece, (size_t)a->nd * 16);
-            require_at(array, box, run.driver[writer]);
+            require_at(array, box, back);
             k = -1; /* the list has changed */
         }
     }

@@ -264,6 +264,7 @@ def test_a_value_hangs_on_its_arguments_alone(name: str, element: str) -> None:
     np.testing.assert_array_equal(values(name, *x, lanes=8), together)
 
 
+@pytest.mark.quick("True-f64-*", "False-f32-*")
 @every_limited
 @every_element
 @fused_or_not

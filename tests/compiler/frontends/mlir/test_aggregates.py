@@ -23,6 +23,7 @@ def random(*shape: int) -> np.ndarray:
     return np.random.default_rng(7).uniform(-8, 8, shape)
 
 
+@pytest.mark.quick("1")
 @pytest.mark.mpi
 @pytest.mark.parametrize("dim", range(3))
 def test_softmax_of_a_tensor(dim: int, cluster: Any) -> None:
@@ -107,6 +108,7 @@ PACKED = """func.func @f(%x: $X) -> ($P, $X) {
 }"""
 
 
+@pytest.mark.quick("True")
 @pytest.mark.mpi
 @pytest.mark.parametrize("open_", [False, True])
 def test_pack_and_unpack(open_: bool, cluster: Any) -> None:

@@ -35,6 +35,7 @@ func.func @f(%x: tensor<2x6xf32>, %c: tensor<i1>, %d: tensor<i1>)
 }"""
 
 
+@pytest.mark.quick("True-False", "False-True")
 @pytest.mark.parametrize("outer", [False, True])
 @pytest.mark.parametrize("inner", [False, True])
 def test_a_branch_in_a_branch(outer: bool, inner: bool, cluster: Any) -> None:
@@ -81,6 +82,7 @@ func.func @f(%v: tensor<1x5x3xf32>, %i: tensor<1x2xi32>, %w: tensor<1x2x3xf32>, 
 }"""
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_a_loop_that_gathers_and_scatters(rounds: int, cluster: Any) -> None:
     v = np.arange(15, dtype=np.float32).reshape(1, 5, 3)

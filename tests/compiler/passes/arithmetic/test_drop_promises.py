@@ -100,6 +100,7 @@ def bits(numbers: Iterable[int], width: int) -> np.ndarray:
     return np.array([x % (1 << width) for x in numbers], np.uint64).astype(WIDTHS[width])
 
 
+@pytest.mark.quick("8-nsw")
 @pytest.mark.parametrize("flag", ["nsw", "nuw"])
 @pytest.mark.parametrize(
     "width", [8, *(pytest.param(w, marks=pytest.mark.slow) for w in (16, 32, 64))]

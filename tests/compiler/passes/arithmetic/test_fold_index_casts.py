@@ -29,6 +29,7 @@ GIVEN = np.concatenate([ENDS, np.array([127, 128, 200, 255, 256, 65535, 65536, 2
 WIDTHS = (1, 4, 8, 13, 16, 32, 33, 63, 64, 65, 128)
 
 
+@pytest.mark.quick("index_cast-index_castui", "index_castui-index_cast")
 @pytest.mark.parametrize("back", ["index_cast", "index_castui"])
 @pytest.mark.parametrize("to", ["index_cast", "index_castui"])
 def test_narrow_and_back(to: str, back: str) -> None:
@@ -55,6 +56,7 @@ def test_narrow_and_back(to: str, back: str) -> None:
     check(text, {"a": GIVEN, "b": np.zeros_like(want)}, {"b": want})
 
 
+@pytest.mark.quick("index_castui-3", "index_cast-1")
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("back", ["index_cast", "index_castui"])
 def test_a_subscript_that_is_cut(ranks: int, back: str) -> None:

@@ -177,6 +177,7 @@ def test_a_training_step_that_is_written_by_hand() -> None:
         np.testing.assert_allclose(found[f"result{k + 1}"], 2 * step, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.quick("pipeline*")
 @pytest.mark.parametrize("parallel", ["data 2", "pipeline 2 x 3, horizontal 2 w0:1"])
 def test_gradients_are_divided(parallel: str) -> None:
     text, arrays = training_step(7, WIDTHS, element="f64"), arrays_of(7, WIDTHS, dtype=np.float64)

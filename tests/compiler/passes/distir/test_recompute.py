@@ -45,13 +45,15 @@ def held(parallel: str) -> tuple[int, ...]:
 
 def test_less_is_held() -> None:
     """The first stage has two layers: of each row it keeps four numbers behind the first ReLU, and
-    of both ReLUs whether they were positive (a byte each), for the way back.
+    of both ReLUs whether they were positive (a byte each), for the way back. Two micro-batches are
+    in flight, the first and third (of three rows) in one place, the second (of two) in another.
     """
     before, after = held("pipeline 2 x 3"), held("pipeline 2 x 3, recompute")
-    assert before[0] - after[0] == ROWS * (4 * 4 + 4 + 4)
+    flying = 3 + 2
+    assert before[0] - after[0] == flying * (4 * 4 + 4 + 4)
     assert before[1] == after[1]  # the last stage goes back at once
     some = held(f"pipeline 2 x 3, recompute {ROWS * 8}B")
-    assert some[0] - after[0] == ROWS * 8  # the positions; the numbers are cheap from them
+    assert some[0] - after[0] == flying * 8  # the positions; the numbers are cheap from them
     part = held("pipeline 2 x 3, recompute w1")
     assert after[0] < part[0] < before[0]
 

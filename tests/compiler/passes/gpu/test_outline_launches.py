@@ -28,6 +28,7 @@ def compiled(name: str, gpus: int = 1) -> avial_lab.Program:
     return avial_lab.compile(BY_NAME[name].read_text(), arrays=given, ranks=1, gpus=gpus)
 
 
+@pytest.mark.quick("tasks-2")
 @pytest.mark.parametrize(("name", "gpus"), [("tasks", 2), ("launches", 1)])
 def test_values_are_the_references_and_copies_the_plans(name: str, gpus: int) -> None:
     program = compiled(name, gpus)

@@ -128,6 +128,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick("True-*")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("bounds_checks", [False, True])
 def test_body(name: str, bounds_checks: bool) -> None:

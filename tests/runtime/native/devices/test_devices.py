@@ -22,7 +22,8 @@ TESTS = (
     "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
     "what no device can launch", "a box there and back", "from device to device",
     "a copy in again", "what is not ours", "null counts", "cuda copies and launches",
-    "cuda: events", "cuda: newer ptx", "cuda: another device", "cuda: no driver",
+    "cuda: events", "cuda: memory and streams of others", "cuda: newer ptx",
+    "cuda: another device", "cuda: no driver",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ DEPEND_ON_DATA = {"loop_until_the_data_say_so", "element_the_data_choose"}
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.quick("*-3", "*-7")
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_numpy_and_as_planned(name: str, ranks: int, cluster: Cluster) -> None:

@@ -145,6 +145,8 @@ def test_a_loop_that_carries_something_would_show(monkeypatch: pytest.MonkeyPatc
     @settings(max_examples=30, deadline=None, suppress_health_check=SLOW, derandomize=True)
     @given(nest=near_nests)
     def collect(nest: Nest) -> None:
+        if wrong:  # one is enough
+            return
         try:
             check_backwards([nest], SIZE)
         except AssertionError:

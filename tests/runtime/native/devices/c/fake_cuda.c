@@ -52,11 +52,22 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     return *available = *total = (size_t)80 << 30, 0;
 }
+static CUdeviceptr taken; /* what was allocated last, and of what size */
+static size_t taken_bytes;
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
     if (bytes > (size_t)1 << 40) return 2;
-    *address = (CUdeviceptr)(uintptr_t)malloc(bytes);
+    *address = taken = (CUdeviceptr)(uintptr_t)malloc(bytes);
+    taken_bytes = bytes;
     return 0;
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *begin, size_t *bytes, CUdeviceptr address)
+{
+    return *begin = taken, *bytes = taken_bytes, address - taken >= taken_bytes;
+}
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address)
+{
+    return *(int *)value = attribute == CU_MEMORY_TYPE ? CU_DEVICE : 0, address - taken >= taken_bytes;
 }
 CUresult cuMemFree_v2(CUdeviceptr address) { return free((void *)(uintptr_t)address), 0; }
 CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)

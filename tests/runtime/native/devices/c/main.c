@@ -332,6 +332,22 @@ static void test_cuda_events(void)
     d->close(device);
 }
 
+/* Memory and a stream that others have. */
+static void test_cuda_others(void)
+{
+    const Driver *d = &cuda_driver;
+    void *device = opened(), *second = d->open(1);
+    uint64_t there = d->allocate(device, 80), stream = (uint64_t)(uintptr_t)calloc(1, 64);
+    CHECK(d->holds(device, there, 80) && d->holds(device, there + 40, 40));
+    CHECK(d->holds(device, there + 800, 0));
+    CHECK(!d->holds(device, there + 40, 48) && strstr(d->why(), "beyond"));
+    CHECK(!d->holds(device, there + 80, 8) && strstr(d->why(), "freed"));
+    CHECK(!d->holds(second, there, 80) && strstr(d->why(), "GPU 0, and the program runs on GPU 1"));
+    int64_t before = told("fake_records");
+    CHECK(d->after(device, stream) && told("fake_records") == before + 1);
+    d->close(second), d->close(device), free((void *)(uintptr_t)stream);
+}
+
 static void test_cuda_newer_ptx(void)
 {
     void *device = opened();
@@ -371,6 +387,7 @@ static const struct {
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
     {"cuda: events", test_cuda_events},
+    {"cuda: memory and streams of others", test_cuda_others},
     {"cuda: newer ptx", test_cuda_newer_ptx},
     {"cuda: another device", test_cuda_another_device},
     {"cuda: no driver", test_cuda_no_driver},
