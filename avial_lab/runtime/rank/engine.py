@@ -462,7 +462,9 @@ def run(
         devices = options.device_seed, options.driver or manifest.driver
         seat = Seat(program, rank, memory, journal, recorder, room, *devices, given)
         session = session_of(manifest, seat)
-        with team(program, options.threads, *_neighbours(manifest)) as hands:
+        with team(
+            program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
+        ) as hands:
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
             session.run()
