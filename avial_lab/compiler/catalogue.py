@@ -192,6 +192,13 @@ ON_DEVICES = (
         when="--on",
     ),
     Row(
+        "order-for-threads",
+        what="Puts loops of tasks in an order whose inner loops a GPU's threads can share.",
+        why="Before target-devices, which leaves to the CPU what has no such loops.",
+        at="avial_lab.compiler.passes.placement.order_for_threads:OrderForThreads",
+        when="--on",
+    ),
+    Row(
         "target-devices",
         what="Has loops run on the devices that were asked for, whatever their text says.",
         why="Last: it looks at the finished replicates.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -293,16 +294,14 @@ class Array:
         return recording.view(whole, self.shape, self._part)
 
     def _is_whole(self) -> bool:
-        return self.shape == self._memory.shape and all(
-            place == (0, dim, 1) for dim, place in enumerate(self._part)
-        )
+        return self.shape == self._memory.shape and self._part == whole_part(len(self.shape))
 
     def _settled(self) -> None:
         if self._memory.value is not None or self._memory.name is not None:
             self._xp.connection.run()
 
     def _with(self, name: str, left: Any, right: Any) -> Any:
-        if not all(_is_operand(each) for each in (left, right)):
+        if not (isinstance(left, _OPERANDS) and isinstance(right, _OPERANDS)):
             return NotImplemented
         return getattr(self._xp, name)(left, right)
 
@@ -490,8 +489,13 @@ class Array:
         return found(*args, **kwargs)
 
 
-def _is_operand(value: Any) -> bool:
-    return isinstance(value, Array | bool | int | float | complex | np.generic | np.ndarray)
+_OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray)
+
+
+@cache
+def whole_part(dims: int) -> Part:
+    """All of a memory of so many dimensions, as it is."""
+    return tuple((0, dim, 1) for dim in range(dims))
 
 
 def _is_fancy(key: Any) -> bool:

@@ -51,7 +51,7 @@ from avial_lab.runtime.rank.holders import (
     operands_to,
     sent_for,
 )
-from avial_lab.runtime.rank.interpreter import Declined, interpreted, needs
+from avial_lab.runtime.rank.interpreter import Declined, Needs, interpreted, needs
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
@@ -65,7 +65,7 @@ MOST_PROGRAMS = 512
 _LOOKED_AT = 1 << 16
 """Elements of an array, at most, that tell whether ranks bring in the same."""
 
-MOST_SPENT = 100_000
+MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
 
 
@@ -93,6 +93,10 @@ class Connection:
     _writing: bool = False
     _brought: list[tuple[int, weakref.ref[Memory]]] = field(
         default_factory=list["tuple[int, weakref.ref[Memory]]"]
+    )
+    _recorded: dict[bytes, Any] = field(default_factory=dict[bytes, Any])
+    _needs: dict[tuple[str, tuple[Box, ...]], list[Needs]] = field(
+        default_factory=dict["tuple[str, tuple[Box, ...]]", "list[Needs]"]
     )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
@@ -169,7 +173,7 @@ class Connection:
         """Run what is recorded. Whatever happens, the next recording begins empty."""
         self.meet("runs what is recorded")
         recording, self.recording = self.recording, Recording()
-        recorded = recording.finish()
+        recorded = recording.finish(self._recorded)
         self._writing = False
         try:
             residents = self._run(recorded) if recorded is not None else {}
@@ -225,10 +229,13 @@ class Connection:
             for name, argument in arrays.items()
             if name in recorded.written
         ]
-        each = [
-            needs(recorded.operations, {f"%{name}": boxes[r] for name, _, boxes in made})
-            for r in range(ranks)
-        ]
+        wanted = [{f"%{name}": boxes[r] for name, _, boxes in made} for r in range(ranks)]
+        key = recorded.text, tuple(box for boxes in wanted for box in boxes.values())
+        each = self._needs.get(key)
+        if each is None:
+            each = self._needs[key] = [needs(recorded.operations, boxes) for boxes in wanted]
+            if len(self._needs) > MOST_PROGRAMS:
+                del self._needs[next(iter(self._needs))]
         given = [
             (name, argument)
             for name, argument in arrays.items()

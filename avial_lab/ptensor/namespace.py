@@ -14,7 +14,7 @@ import numpy as np
 
 from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.ptensor.algebra import Linalg
-from avial_lab.ptensor.arrays import Array
+from avial_lab.ptensor.arrays import Array, whole_part
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, follow
 from avial_lab.ptensor.elements import DTYPES, element_of
@@ -633,8 +633,7 @@ class Namespace(Library):
         return made
 
     def _around(self, memory: Memory) -> Array:
-        part = tuple((0, dim, 1) for dim in range(len(memory.shape)))
-        return Array(self, memory, part, memory.shape)
+        return Array(self, memory, whole_part(len(memory.shape)), memory.shape)
 
     def _filled(self, shape: tuple[int, ...], number: Any, kind: np.dtype) -> Array:
         element_of(kind)
@@ -708,8 +707,19 @@ class Namespace(Library):
 
     def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
         ufunc: np.ufunc = getattr(np, BINARY[name])
+        op = _LOGICAL.get(name, name)
+        known: dict[Any, tuple[np.dtype, np.dtype, tuple[int, ...]]] = {}
 
         def function(x1: Any, x2: Any, /) -> Array:
+            form = _form(x1), _form(x2)
+            if form in known:
+                kind, result, shape = known[form]
+                recording = self.connection.record()
+                left = recording.cast(self.value_of(x1, kind), kind)
+                right = recording.cast(self.value_of(x2, kind), kind)
+                return self._of(
+                    recording.operation("binary", [left, right], shape, result, function=op)
+                )
             if name == "pow" and (simple := self._simple_power(x1, x2)) is not None:
                 return simple
             *kinds, result = _types(ufunc, *(_weak_type(each) for each in (x1, x2)))
@@ -719,11 +729,12 @@ class Namespace(Library):
                 kind = np.dtype(bool)
             left, right = (recording.cast(self.value_of(each, kind), kind) for each in (x1, x2))
             shape = np.broadcast_shapes(left.shape, right.shape)
-            op = _LOGICAL.get(name, name)
             if kind.kind == "c" and name in _ORDERING:
                 raise TypeError(f"{name}: complex numbers have no order")
             if name == "pow" and kind.kind not in "f":
                 return self.elementwise("power", x1, x2)
+            if name != "pow" and None not in form and len(known) < _MOST_FORMS:
+                known[form] = kind, result, shape
             return self._of(
                 recording.operation("binary", [left, right], shape, result, function=op)
             )
@@ -816,6 +827,17 @@ def _with_axis(function: Callable[..., Array]) -> Callable[..., Array]:
         return function(x, axis=axis, **given)
 
     return reduced
+
+
+_MOST_FORMS = 4096
+"""Of operands, that each function keeps the types of its result for."""
+
+
+def _form(x: Any) -> Any:
+    """What decides on the types and the shape of an operation on it; None for what is rare."""
+    if type(x) is Array:
+        return x.shape, x.dtype
+    return type(x) if type(x) in (int, float, bool) else None
 
 
 def _types(ufunc: np.ufunc, *kinds: Any) -> tuple[np.dtype, ...]:

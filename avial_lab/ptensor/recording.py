@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
 from types import CodeType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,8 +52,7 @@ class Memory:
     line: Line | None = None
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """What an operation of the recording gives."""
 
     name: str
@@ -59,8 +60,7 @@ class Value:
     dtype: np.dtype
 
 
-@dataclass(frozen=True)
-class _Statement:
+class _Statement(NamedTuple):
     """An operation: what it defines, which values it uses, which memory it reads or writes. exact:
     whether whoever computes it gives the same bits. line: of the person's that asked for it.
     """
@@ -100,18 +100,21 @@ class Recorded:
     operations: tuple[Operation, ...] | None
 
 
-_NAMES = re.compile(r"%\w+")
-
 Line = tuple[CodeType, int]
 """Of Python: the code that it is in, and its number."""
 
 _HERE = os.path.dirname(__file__)
 
 
+@cache
+def _is_ours(file: str) -> bool:
+    return file.startswith(_HERE)
+
+
 def persons_line() -> Line | None:
     """The innermost that is not of this package."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_HERE):
+    while _is_ours(frame.f_code.co_filename):
         if frame.f_back is None:
             return None
         frame = frame.f_back
@@ -137,6 +140,22 @@ MOST_STATEMENTS, MOST_KINDS, MOST_RESULTS = 20_000, 200, 100
 
 MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
 """Of a program that may be computed without compiling it: operations, and elements of a value."""
+
+
+MOST_KNOWN = 512
+"""Recordings whose programs are kept."""
+
+
+class _Program(NamedTuple):
+    """Of a recording, whatever its numbers and arrays are. arrays, tables: names of what it is
+    given; operations: places of the statements that are computed one by one, if they may be.
+    """
+
+    text: str
+    arrays: tuple[str, ...]
+    tables: frozenset[str]
+    written: frozenset[str]
+    operations: tuple[int, ...] | None
 
 
 @dataclass
@@ -200,9 +219,10 @@ class Recording:
             found.append((what, told(statement.line)))
         return found
 
-    def _add(self, statement: _Statement) -> None:
+    def _add(self, statement: _Statement, kind: str) -> None:
+        """kind: its text without names."""
         self.statements.append(statement)
-        self.kinds.add(_NAMES.sub("%", statement.text))
+        self.kinds.add(kind)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -244,23 +264,15 @@ class Recording:
         made = Value(f"%v{self.count}", shape, dtype)
         self.count += 1
         uses = tuple(operand.name for operand in operands)
-        types = ", ".join(value_type(operand.shape, operand.dtype) for operand in operands)
+        types = ", ".join([value_type(operand.shape, operand.dtype) for operand in operands])
         given = f" {{{attributes}}}" if attributes else ""
-        text = (
-            f'{made.name} = "ptensor.{name or kind}"({", ".join(uses)}){given} : ({types}) -> '
-            f"{value_type(shape, dtype)}"
-        )
+        rest = f"{given} : ({types}) -> {value_type(shape, dtype)}"
+        opcode = f'"ptensor.{name or kind}"'
+        text = f"{made.name} = {opcode}({', '.join(uses)}){rest}"
         operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
-        self._add(
-            _Statement(
-                text,
-                operation,
-                _has_one_result(operation, operands),
-                made.name,
-                uses,
-                line=persons_line(),
-            )
-        )
+        exact = _has_one_result(operation, operands)
+        line = persons_line()
+        self._add(_Statement(text, operation, exact, made.name, uses, line=line), opcode + rest)
         return made
 
     def number(self, number: complex, dtype: np.dtype) -> Value:
@@ -286,16 +298,16 @@ class Recording:
             wrapped = (int(number.real) + (1 << 63)) % (1 << 64) - (1 << 63)
             at = self.integers.setdefault(wrapped, len(self.integers))
             table, kind, held = INTEGERS, np.dtype(np.int64), wrapped
-        # The table's size is known when all is recorded: SIZE stands for it.
-        whole = Value(f"%{table}_values", (-1,), kind)
+        # The table's size is known when all is recorded: its type stands for it.
         made = Value(f"%v{self.count}", (), kind)
         self.count += 1
-        text = (
-            f'{made.name} = "ptensor.view"({whole.name}) {{map = affine_map<() -> ({at})>}} : '
-            f"({_table_type(kind)}) -> {value_type((), kind)}"
-        )
+        rest = f"({_table_type(kind)}) -> {value_type((), kind)}"
+        view = f'"ptensor.view"(%{table}_values) {{map = affine_map<() -> ({at})>}} : {rest}'
         operation = Operation("number", made.name, (), (), kind, number=held)
-        self._add(_Statement(text, operation, defines=made.name, line=persons_line()))
+        line = persons_line()
+        self._add(
+            _Statement(f"{made.name} = {view}", operation, defines=made.name, line=line), view
+        )
         return self.cast(made, dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -335,14 +347,14 @@ class Recording:
             name = self._name(memory)
             made = Value(f"%v{self.count}", memory.shape, memory.dtype)
             self.count += 1
-            text = (
-                f'{made.name} = "ptensor.load"({name}) : '
-                f"({memory_type(memory.shape, memory.dtype)}) -> "
-                f"{value_type(memory.shape, memory.dtype)}"
-            )
+            kind = memory_type(memory.shape, memory.dtype)
+            rest = f"({kind}) -> {value_type(memory.shape, memory.dtype)}"
+            text = f'{made.name} = "ptensor.load"({name}) : {rest}'
             operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
+            line = persons_line()
             self._add(
-                _Statement(text, operation, defines=made.name, reads=name, line=persons_line())
+                _Statement(text, operation, defines=made.name, reads=name, line=line),
+                f"load {rest}",
             )
             memory.value = made.name
             self._watch(memory)
@@ -356,16 +368,13 @@ class Recording:
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
-        map_ = _map(len(value.shape), forms_of(part))
-        text = (
-            f'"ptensor.insert"({value.name}, {name}) {{{map_}}} : '
-            f"({value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)})"
-            " -> ()"
-        )
+        types = f"{value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)}"
+        rest = f"{{{_map(len(value.shape), forms_of(part))}}} : ({types}) -> ()"
+        text = f'"ptensor.insert"({value.name}, {name}) {rest}'
         operation = Operation(
             "insert", "", (value.name, name), memory.shape, memory.dtype, part=part
         )
-        self._add(_Statement(text, operation, uses=(value.name,), writes=name))
+        self._add(_Statement(text, operation, uses=(value.name,), writes=name), f"insert {rest}")
         self.written.add(name)
         memory.value = None
 
@@ -392,12 +401,36 @@ class Recording:
 
     # -- to its end --------------------------------------------------------------------------------
 
-    def finish(self) -> Recorded | None:
+    def finish(self, known: dict[bytes, _Program | None]) -> Recorded | None:
         """The program of all that is still wanted; None where that is nothing. The memories know
-        their names in it until `settle`.
+        their names in it until `settle`. known: those of recordings like this one, which grow.
         """
         self._keep_values()
-        needed = self._needed()
+        there = [(a.resident is None, a.memory() is None) for a in self.arguments.values()]
+        texts = "\n".join([statement.text for statement in self.statements])
+        whole = f"{there} {len(self.reals)} {len(self.integers)}\n{texts}"
+        key = blake2b(whole.encode(), digest_size=16).digest()
+        if key not in known:
+            known[key] = self._program()
+            if len(known) > MOST_KNOWN:
+                del known[next(iter(known))]
+        program = known[key]
+        if program is None:
+            return None
+        operations = program.operations
+        if operations is not None:
+            operations = tuple(self.statements[k].operation for k in operations)
+        return Recorded(
+            program.text,
+            {name: self.arguments[f"%{name}"] for name in program.arrays},
+            tuple(float(number) for number in self.reals) if REALS in program.tables else (),
+            tuple(self.integers) if INTEGERS in program.tables else (),
+            program.written,
+            operations,
+        )
+
+    def _program(self) -> _Program | None:
+        needed, places = self._needed()
         if not needed:
             return None
         named = {
@@ -429,10 +462,9 @@ class Recording:
         given += [f"%{t}: {memory_type((len(held),), kind)}" for t, (kind, held) in used.items()]
         head = "\n  ".join([*lines, body])
         text = f"func.func @arrays({', '.join(given)}) {{\n  {head}\n  return\n}}\n"
-        reals = tuple(float(number) for number in self.reals) if REALS in used else ()
-        integers = tuple(self.integers) if INTEGERS in used else ()
         written = frozenset(s.writes[1:] for s in needed if s.writes and s.writes[1:] in arrays)
-        return Recorded(text, arrays, reals, integers, written, _one_by_one(needed))
+        operations = tuple(places) if _are_interpreted(needed) else None
+        return _Program(text, tuple(arrays), frozenset(used), written, operations)
 
     def settle(self, after: Callable[[Memory], None]) -> None:
         """The program has run, or has failed: `after` gets every array that it was to make or look
@@ -460,12 +492,15 @@ class Recording:
             for memory in dict.fromkeys(wanted[value]):
                 self._store(memory, places[value] + 1)
 
-    def _needed(self) -> list[_Statement]:
-        """The statements that something depends on: backwards from arrays that somebody has."""
+    def _needed(self) -> tuple[list[_Statement], list[int]]:
+        """The statements that something depends on, and their places: backwards from arrays that
+        somebody has.
+        """
         values: set[str] = set()
         memories = {name for name, a in self.arguments.items() if a.memory() is not None}
-        needed: list[_Statement] = []
-        for statement in reversed(self.statements):
+        needed: list[int] = []
+        for k in reversed(range(len(self.statements))):
+            statement = self.statements[k]
             if statement.writes is not None:
                 if statement.writes not in memories:
                     continue
@@ -474,10 +509,11 @@ class Recording:
             values.update(statement.uses)
             if statement.reads is not None:
                 memories.add(statement.reads)
-            needed.append(statement)
-        if not any(statement.writes for statement in needed):
-            return []
-        return needed[::-1]
+            needed.append(k)
+        found = [self.statements[k] for k in reversed(needed)]
+        if not any(statement.writes for statement in found):
+            return [], []
+        return found, needed[::-1]
 
 
 def refuse_lost(memory: Memory) -> None:
@@ -509,12 +545,13 @@ def _map(dims: int, forms: Sequence[str]) -> str:
     return f"map = affine_map<({names}) -> ({', '.join(forms)})>"
 
 
-def _one_by_one(statements: Sequence[_Statement]) -> tuple[Operation, ...] | None:
-    if len(statements) > MOST_OPERATIONS or not all(s.exact for s in statements):
-        return None
-    if any(size(s.operation.shape) > MOST_ELEMENTS for s in statements):
-        return None
-    return tuple(s.operation for s in statements)
+def _are_interpreted(statements: Sequence[_Statement]) -> bool:
+    """Whether they may be computed one by one."""
+    return (
+        len(statements) <= MOST_OPERATIONS
+        and all(s.exact for s in statements)
+        and all(size(s.operation.shape) <= MOST_ELEMENTS for s in statements)
+    )
 
 
 def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
@@ -547,6 +584,7 @@ def _is_argument(argument: Argument) -> bool:
     return argument.resident is not None or argument.memory() is not None
 
 
+@cache
 def _table_type(kind: np.dtype) -> str:
     """Stands for the type of a table whose size is not known yet."""
     return f"TABLE_{kind.name}"

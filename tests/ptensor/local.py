@@ -36,7 +36,7 @@ class LocalConnection:
 
     def run(self) -> None:
         recording, self.recording = self.recording, Recording()
-        recorded = recording.finish()
+        recorded = recording.finish({})
         after: dict[str, np.ndarray] = {}
         if recorded is not None:
             self.texts.append(recorded.text)

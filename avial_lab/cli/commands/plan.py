@@ -113,7 +113,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
     as_it_is = argparse.Namespace(program=options.program, on=options.on)
     local = Topology.local(1, gpus=int(on_gpus))
     program = compiled_program(as_it_is, question_of(options), topology=local)
-    if program.plan is None:
+    if not program.of_loops:
         raise BindError(
             f"{options.program} is one task, which cannot be divided among ranks",
             hint="avial-lab graph says why",

@@ -53,7 +53,7 @@ _NEW = "the next run starts new engines"
 
 _STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, with their arrays"
 
-_MOST_KEPT, _MOST_KEPT_BYTES = 100, 16 << 20
+_MOST_KEPT, _MOST_KEPT_BYTES = 100, 1 << 20
 """Of arrays that nobody has any more, before the engines are told."""
 
 

@@ -24,9 +24,21 @@ int32_t (*avial_omp_dispatch_next_8u)(ident_t *, int32_t, int32_t *, uint64_t *,
 /* For calls from here, which is no place in a program. */
 static ident_t nowhere = {0, 2, 0, 22, ";unknown;unknown;0;0;;"};
 
+/* What avial_omp_bind_later was asked for; 0 threads: nothing, or it has been done. */
+static struct {
+    int32_t threads, count;
+    const int32_t *cores;
+} later;
+
 /* OpenMP --------------------------------------------------------------------------------------- */
 HIDDEN void __kmpc_fork_call(ident_t *place, int32_t count, body_t body, ...)
 {
+    if (later.threads) {
+        int32_t threads = later.threads;
+        later.threads = 0;
+        avial_omp_bind(threads, later.count, later.cores);
+        avial_omp_push_num_threads(place, avial_omp_global_thread_num(place), threads);
+    }
     va_list given;
     va_start(given, body);
     void *captured = count ? va_arg(given, void *) : 0;
@@ -113,4 +125,13 @@ EXPORTED void avial_omp_bind(int32_t threads, int32_t count, const int32_t *core
     places_t places = {count, cores};
     avial_omp_push_num_threads(&nowhere, avial_omp_global_thread_num(&nowhere), threads);
     avial_omp_fork_call(&nowhere, 1, spread, &places);
+}
+
+EXPORTED int32_t avial_omp_bind_later(int32_t threads, int32_t count, const int32_t *cores)
+{
+    int32_t done = later.threads == 0;
+    later.threads = threads;
+    later.count = count;
+    later.cores = cores;
+    return done;
 }

@@ -45,6 +45,10 @@ EXPORTED extern int32_t (*avial_omp_dispatch_next_8u)(ident_t *, int32_t, int32_
  * this one may want the same. Where the system does not allow it, threads run anywhere. */
 EXPORTED void avial_omp_bind(int32_t threads, int32_t count, const int32_t *cores);
 
+/* The same, but not before the program divides a loop: a short run may have none that is worth it.
+ * With 0 threads nothing is asked for any more. -> whether that of the call before was done. */
+EXPORTED int32_t avial_omp_bind_later(int32_t threads, int32_t count, const int32_t *cores);
+
 /* Called by programs, as LLVM's OpenMP code does. A region captures at most one pointer. */
 HIDDEN void __kmpc_fork_call(ident_t *place, int32_t count, body_t body, ...);
 HIDDEN int32_t __kmpc_global_thread_num(ident_t *place);

@@ -315,7 +315,13 @@ def _computed(op: Operation, box: Box, operands: Sequence[Shard]) -> np.ndarray:
         return _multiplied(
             op, box, *(_cut(each, its) for each, its in zip(operands, asked, strict=True))
         )
-    parts = [_cut(each, _aligned(box, op.shape, each.shape)) for each in operands]
+    span = box.shape
+    parts = [
+        each.part
+        if not each.shape or (each.part.shape == span and each.start == box.start)
+        else _cut(each, _aligned(box, op.shape, each.shape))
+        for each in operands
+    ]
     if op.kind == "cast":
         return _cast(parts[0], op.dtype)
     if op.kind == "where":

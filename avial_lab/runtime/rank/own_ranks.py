@@ -70,9 +70,6 @@ T = TypeVar("T")
 PATIENCE_S = 5 * GRACE_S
 """For ranks that may wait for one that has failed."""
 
-_MOST_DROPPED = 100
-"""Arrays that nobody has any more, before their memory is free."""
-
 
 @dataclass
 class OwnRanks:
@@ -187,8 +184,8 @@ class OwnRanks:
         return part, boxes[0]
 
     def sweep(self) -> None:
-        """Free what was forgotten."""
-        if len(self._dropped) >= _MOST_DROPPED:
+        """Free what was forgotten: what is made next has its memory, and no fresh pages."""
+        if self._dropped:
             numbers = tuple(self._dropped)
             del self._dropped[: len(numbers)]
             DropArrays(numbers)()

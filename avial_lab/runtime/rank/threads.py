@@ -11,8 +11,8 @@ import importlib.metadata
 import os
 import re
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,6 +102,7 @@ def cores() -> tuple[Core, ...]:
     return own[: max(1, _quota(len(own)))]
 
 
+@cache
 def _quota(most: int) -> int:
     """Whole cores' worth of time that the control group has, if it has a limit."""
     try:
@@ -140,23 +141,30 @@ MISSING = "one thread a rank: the OpenMP runtime is missing (pip install cmeel-l
 
 
 @contextmanager
-def team(program: LoadedProgram, wanted: Threads, masks: Masks, place: int) -> Generator[Team]:
+def team(
+    program: LoadedProgram, wanted: Threads, masks: Masks, place: int, *, at_first_use: bool = False
+) -> Generator[Team]:
     """Let `program` run on the threads that are wanted, on this rank's cores as long as this lasts.
 
-    A run is on the thread that enters here, and others that wait for its loops. A BLAS that it
-    calls has as many of its own.
+    A run is on the thread that enters here, and others that wait for its loops, from the beginning
+    or `at_first_use`. A BLAS that it calls has as many of its own.
     """
     count = wanted.on(masks, place)
+    bound = _bound_at_first_use if at_first_use else _bound
     with (
         products(program, count),
-        _on_threads(program, wanted, count, share_of(masks, place)) as hands,
+        _on_threads(program, wanted, count, share_of(masks, place), bound) as hands,
     ):
         yield hands
 
 
 @contextmanager
 def _on_threads(
-    program: LoadedProgram, wanted: Threads, count: int, share: tuple[Core, ...]
+    program: LoadedProgram,
+    wanted: Threads,
+    count: int,
+    share: tuple[Core, ...],
+    bound: Callable[[LoadedProgram, int, tuple[Core, ...]], AbstractContextManager[None]],
 ) -> Generator[Team]:
     if not program.exports("avial_omp_bind"):  # it has no loop to divide
         yield Team(count)
@@ -167,11 +175,35 @@ def _on_threads(
         yield Team(1, MISSING if count > 1 else "")
         return
     program.set_globals({"avial_worth": wanted.worth})
-    program.set_globals(
-        {f"avial_omp_{name}": _address(library, f"__kmpc_{name}") for name in ENTRIES}
-    )
-    with _bound(program, count, share):
+    program.set_globals(_entries(library))
+    with bound(program, count, share):
         yield Team(count)
+
+
+_GUARDED = ("fork_call", "for_static_init_8u", "dispatch_init_8u", "dispatch_next_8u")
+"""Of these, those that a program calls through functions of its own in a run in the caller's
+process (`native/ownership/stopping.c`).
+"""
+
+
+def threads_here(program: LoadedProgram) -> int:
+    """Set `program` up for its runs in the caller's process, with a thread for each of its cores;
+    how many there are. They stay where the system puts them: others use them, too.
+    """
+    if not program.exports("avial_omp_bind"):
+        return 1
+    count = len(cores())
+    library = openmp() if count > 1 else None
+    program.set_globals({"avial_threads": 1 if library is None else count})
+    if library is None:
+        return 1
+    entries = _entries(library)
+    program.set_globals({"avial_worth": Threads().worth, **entries})
+    for name in _GUARDED:
+        own = _address(program.library, f"avial_{name}_here")
+        theirs = entries[f"avial_omp_{name}"]
+        program.set_globals({f"avial_here_{name}": theirs, f"avial_omp_{name}": own})
+    return count
 
 
 @contextmanager
@@ -189,6 +221,25 @@ def _bound(program: LoadedProgram, count: int, share: tuple[Core, ...]) -> Gener
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def _bound_at_first_use(
+    program: LoadedProgram, count: int, share: tuple[Core, ...]
+) -> Generator[None]:
+    """The same for a run that may divide no loop: then it stays where it is."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    places = in_turn(share)
+    cores = (ctypes.c_int32 * len(places))(*places)
+    program.library.avial_omp_bind_later(count, len(places), cores)
+    try:
+        yield
+    finally:
+        if program.library.avial_omp_bind_later(0, 0, None):
+            os.sched_setaffinity(0, before)
 
 
 @cache
@@ -220,6 +271,12 @@ def _installed() -> list[Path]:
     # conda's environments have it in a folder of their own.
     found += [Path(sys.prefix) / "lib" / f"libomp.{end}" for end in ("so", "dylib")]
     return sorted(found, key=lambda place: "libiomp5" in place.name)  # there under both names
+
+
+@cache
+def _entries(library: ctypes.CDLL) -> dict[str, int]:
+    """What programs call of it, by their globals."""
+    return {f"avial_omp_{name}": _address(library, f"__kmpc_{name}") for name in ENTRIES}
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

@@ -22,7 +22,7 @@ def of_kernel(name: str, *, without: str = "", sizes: str = "") -> Program:
 
 
 def told_of(program: Program) -> dict[str, tuple[str, ...]]:
-    return {verdict.name: verdict.done for verdict in program.explain().verdicts}
+    return {report.name: report.done for report in program.explain().reports}
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,10 @@ static void fork_call(ident_t *place, int32_t count, body_t body, ...)
     va_end(given);
 }
 
+static ident_t here;
+static void body(int32_t *global_thread, int32_t *bound_thread, ...) {}
+static void program_divides_a_loop(void) { __kmpc_fork_call(&here, 0, body); }
+
 int main(void)
 {
     int32_t cores[] = {5, 3, 70};
@@ -284,7 +288,11 @@ int main(void)
     avial_omp_push_num_threads = push;
     avial_omp_fork_call = fork_call;
     avial_omp_bind(4, 3, cores);
-    return 0;
+    avial_omp_bind_later(4, 3, cores);
+    if (avial_omp_bind_later(0, 0, 0)) return 1;
+    avial_omp_bind_later(4, 3, cores);
+    program_divides_a_loop();
+    return !avial_omp_bind_later(0, 0, 0);
 }
 """
 
@@ -296,9 +304,11 @@ def test_each_thread_begins_on_a_core_of_its_own_and_is_free_then(tmp_path: Path
     program = str(tmp_path / "recorder")
     built = run([str(tool("cc")), "-I", home, "-o", program, f"{program}.c"])
     assert built.returncode == 0, built.stderr
-    said = run([program]).stdout.splitlines()
-    assert said[1::2] == ["0 3 5 70"] * 4
-    assert said[::2] == ["0 5", "0 3", "0 70", "0 5"], "more threads than cores share them"
+    done = run([program])
+    assert done.returncode == 0, "a run that divides a loop, and no other, is put on its cores"
+    said = done.stdout.splitlines()
+    assert said[1::2] == ["0 3 5 70"] * 8
+    assert said[::2] == ["0 5", "0 3", "0 70", "0 5"] * 2, "more threads than cores share them"
 
 
 # -- mistakes --------------------------------------------------------------------------------------

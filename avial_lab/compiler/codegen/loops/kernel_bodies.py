@@ -186,17 +186,67 @@ def _bounded(axis: Axis, outermost: ir.Operation) -> bool:
 
 def is_launched_from_host(block: ir.Block, scop: Scop) -> bool:
     """Whether all that is done in it is done by loops whose iterations are threads, or in such
-    loops within others that run in order.
+    loops within others that run in order, or is a few loads and stores between them.
     """
-    for view in list(block.operations)[:-1]:
-        op = view.operation
-        if is_pure(op) or is_free(op, scop):
+    return are_launched_from_host([view.operation for view in block.operations][:-1], scop)
+
+
+def are_launched_from_host(ops: Sequence[ir.Operation], scop: Scop) -> bool:
+    """The same of operations that follow each other."""
+    for op in ops:
+        if is_pure(op) or op.name in ACCESSES or is_free(op, scop):
             continue
         if op.name not in (*FORS, "affine.if", "scf.if") or len(op.results):
             return False
+        if op.name in FORS and not has_free_loops([op], scop):
+            return False
         if not all(is_launched_from_host(inner, scop) for r in op.regions for inner in r.blocks):
             return False
-    return True
+    return all(map(_keeps_its_values, accesses_among(ops)))
+
+
+def accesses_among(ops: Sequence[ir.Operation]) -> list[list[ir.Operation]]:
+    """Loads and stores that no loop stands between, with what is computed of what they load."""
+    runs: list[list[ir.Operation]] = []
+    open_ = False
+    for op in ops:
+        if len(op.regions):
+            open_ = False
+        elif op.name in ACCESSES:
+            if not open_:
+                runs.append([])
+            runs[-1].append(op)
+            open_ = True
+        elif open_ and any(_is_made_by(runs[-1], operand) for operand in op.operands):
+            runs[-1].append(op)
+    return runs
+
+
+def _is_made_by(run: Sequence[ir.Operation], value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation in run
+
+
+def _keeps_its_values(run: Sequence[ir.Operation]) -> bool:
+    """Whether nothing behind uses what it loads: that is on the device, and the host is not."""
+    uses = (use.owner.operation for op in run for result in op.results for use in result.uses)
+    return all(user in run for user in uses)
+
+
+def has_free_loops(ops: Sequence[ir.Operation], scop: Scop) -> bool:
+    """Whether there are loops among them, or in them, whose iterations are threads."""
+    inside = (inner for op in ops for inner in (op, *operations_in(op)))
+    return any(is_free(op, scop) for op in inside if len(op.regions))
+
+
+def launched_accesses(block: ir.Block, scop: Scop) -> Iterator[list[ir.Operation]]:
+    """Of a block that is launched from the host, what stands between its loops."""
+    ops = [view.operation for view in block.operations][:-1]
+    yield from accesses_among(ops)
+    for op in ops:
+        if len(op.regions) and not is_free(op, scop):
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from launched_accesses(inner, scop)
 
 
 def free_loops_in(block: ir.Block, scop: Scop) -> Iterator[ir.Operation]:

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from avial_lab.compiler.codegen.loops.kernel_bodies import why_no_kernel
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
+from avial_lab.compiler.codegen.loops.kernel_bodies import (
+    has_free_loops,
+    is_launched_from_host,
+    why_no_kernel,
+)
 from avial_lab.compiler.ir.attributes import PHASES
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import reduced_arrays
@@ -27,7 +32,8 @@ class TargetDevices:
     after:   %gpu = avial.target {arch = "gpu"}  avial.replicate %gpu, %A {…}
 
     A replicate that asks for a certain GPU keeps it. One that accumulates a reduction stays on the
-    CPU for now, and a task, which is what could not be divided, too: both say so.
+    CPU, and a task, which is what could not be divided, where none of its loops gives threads: both
+    say so.
     """
 
     on: str = "gpu"
@@ -48,7 +54,7 @@ class TargetDevices:
                 continue
             why = "" if wanted is CPU else _stays(op)
             if why:
-                _say(op, f"runs on the CPU: {why}")
+                say_why(op, f"runs on the CPU: {why}")
             else:
                 moved.append(op)
         if not moved:
@@ -77,13 +83,26 @@ def _asks_for(op: ir.Operation) -> DeviceKind:
 def _stays(op: ir.Operation) -> str:
     """Why it is not for a GPU; "" where it is."""
     if op.name != "avial.replicate":
-        return "it is not divided"
+        return why_no_kernel(op) or _why_no_threads(op)
     if reduced_arrays(op):
         return "what it accumulates is kept in the memory of the ranks"
     return why_no_kernel(op)
 
 
-def _say(op: ir.Operation, line: str) -> None:
+def _why_no_threads(task: ir.Operation) -> str:
+    """What is not divided may have loops that give threads, one after the other."""
+    scop = read_scop(task)
+    for region in task.regions:
+        for block in region.blocks:
+            if not is_launched_from_host(block, scop):
+                return "it is not divided, and its loops run in order"
+    if not has_free_loops(list(operations_in(task)), scop):
+        return "it is not divided, and none of its loops is free of order"
+    return ""
+
+
+def say_why(op: ir.Operation, line: str) -> None:
+    """One more line of what explains where and how it runs."""
     known: Sequence[ir.Attribute] = (
         list(ir.ArrayAttr(op.attributes[_WHY])) if _WHY in op.attributes else ()
     )

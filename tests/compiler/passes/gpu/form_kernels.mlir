@@ -17,7 +17,9 @@
 // CHECK: %[[X:.*]] = arith.addi %[[SKIPX]], %[[TX]]
 // CHECK: %[[I:.*]] = arith.addi %[[I0]], %[[Y]]
 // CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[X]]
-// CHECK: %[[INJ:.*]] = arith.cmpi slt, %[[J]],
+// CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[J]],
+// CHECK: %[[FROM:.*]] = arith.cmpi sle, %{{.*}}, %[[J]]
+// CHECK: %[[INJ:.*]] = arith.andi %[[FROM]], %[[BELOW]]
 // CHECK: %[[LAST:.*]] = arith.addi %[[I]],
 // CHECK: %[[WHOLE:.*]] = arith.cmpi slt, %[[LAST]],
 // CHECK: %[[ALL:.*]] = arith.andi %[[INJ]], %[[WHOLE]]
@@ -37,7 +39,9 @@
 // CHECK: func.func private @S1(
 // CHECK-SAME: avial.launcher
 // CHECK-NOT: affine.for
-// CHECK: call @S1_kernel.grid({{.*}}) {avial.queued = "S1_kernel"}
+// Columns begin at 2, and the threads along them at 0, where a line of memory does.
+// CHECK: %[[LINE:.*]] = arith.andi
+// CHECK: call @S1_kernel.grid({{.*}}, %[[LINE]], {{.*}}) {avial.queued = "S1_kernel"}
 func.func private @S1(%A: memref<100x70xf32>, %B: memref<100x70xf32>, %high: index) attributes {avial.no_alias, avial.task = "S1"} {
   affine.for %i = 1 to min affine_map<()[h] -> (99, h)>()[%high] {
     affine.for %j = 2 to 69 {

@@ -41,7 +41,7 @@ func.func @to_a_gpu(%A: memref<100xf64>, %B: memref<100xf64>) {
 // CHECK-LABEL: func.func @stays(
 // CHECK-NOT: arch = "gpu"
 // CHECK: avial.reduced = array<i64: 2>, avial.why = ["runs on the CPU: what it accumulates is kept in the memory of the ranks"]
-// CHECK: avial.why = ["a chain", "runs on the CPU: it is not divided"]
+// CHECK: avial.why = ["a chain", "runs on the CPU: it is not divided, and its loops run in order"]
 func.func @stays(%A: memref<100xf64>, %s: memref<1xf64>) {
   %A_ = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
   %s_ = builtin.unrealized_conversion_cast %s : memref<1xf64> to !avial.buffer_ref
@@ -65,5 +65,57 @@ func.func @stays(%A: memref<100xf64>, %s: memref<1xf64>) {
     }) {name = "S2", avial.why = ["a chain"], operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
     omp.terminator
   }) : (!avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}
+
+// -----
+
+// A task has a loop around free ones, and single elements between: both are launched.
+
+// CHECK-LABEL: func.func @around(
+// CHECK: %[[GPU:.*]] = "avial.target"() {arch = "gpu", name = "gpu"}
+// CHECK: "avial.task"(%[[GPU]],
+// CHECK-NOT: runs on the CPU
+// It would take a value of the device to the host: it stays.
+// CHECK-LABEL: func.func @hands_on(
+// CHECK-NOT: arch = "gpu"
+// CHECK: avial.why = ["runs on the CPU: it is not divided, and its loops run in order"]
+func.func @around(%A: memref<100xf64>) {
+  %A_ = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
+  "avial.schedule"(%A_) ({
+    %cpu = "avial.target"() {name = "cpu", arch = "cpu"} : () -> !avial.target_ref
+    %S1 = "avial.task"(%cpu, %A_, %A_) ({
+      affine.for %t = 0 to 9 {
+        %x = affine.load %A[%t] : memref<100xf64>
+        %y = arith.addf %x, %x : f64
+        affine.store %y, %A[%t] : memref<100xf64>
+        affine.for %i = 50 to 100 {
+          %a = affine.load %A[%i] : memref<100xf64>
+          %b = affine.load %A[%t] : memref<100xf64>
+          %c = arith.addf %a, %b : f64
+          affine.store %c, %A[%i] : memref<100xf64>
+        }
+      }
+      omp.terminator
+    }) {name = "S1", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref) -> ()
+  return
+}
+func.func @hands_on(%A: memref<100xf64>) {
+  %A_ = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
+  "avial.schedule"(%A_) ({
+    %cpu = "avial.target"() {name = "cpu", arch = "cpu"} : () -> !avial.target_ref
+    %S1 = "avial.task"(%cpu, %A_, %A_) ({
+      affine.for %t = 0 to 9 {
+        %x = affine.load %A[%t] : memref<100xf64>
+        affine.for %i = 50 to 100 {
+          affine.store %x, %A[%i] : memref<100xf64>
+        }
+      }
+      omp.terminator
+    }) {name = "S1", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref) -> ()
   return
 }
