@@ -172,8 +172,8 @@ def line_through(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float,
         latency, each = np.exp(line)
         told = latency + n * each
         slopes = np.stack([latency / told, n * each / told], 1)
-        step, *_ = np.linalg.lstsq(slopes, np.log(took / told), rcond=None)
-        line = np.maximum(line + np.clip(step, -1, 1), np.log(_LEAST_S))
+        step = np.array(np.linalg.lstsq(slopes, np.log(took / told), rcond=None)[0], np.float64)
+        line = np.maximum(line + step.clip(-1, 1), np.log(_LEAST_S))
     latency, each = np.exp(line)
     off = np.abs((latency + n * each) / took - 1)
     return float(latency), float(1 / each), float(np.median(off))
