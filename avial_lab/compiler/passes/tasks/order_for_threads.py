@@ -14,7 +14,7 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import are_launched_from_hos
 from avial_lab.compiler.codegen.loops.kernel_orders import put_in_fronts
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.passes.placement.target_devices import say_why
+from avial_lab.compiler.ir.remarks import say_why
 from avial_lab.compiler.passes.tasks.iter_args_to_memory import live_in_own_elements
 from avial_lab.machine.devices import kind_for
 
