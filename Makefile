@@ -27,7 +27,7 @@ IN_TWO := -n 2 --dist loadscope
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help demo test test-hosts test-browser test-gpu pictures test-full lab lint style types layers format bench doctor setup install clean
+.PHONY: help demo test test-hosts test-browser test-gpu pictures test-full coverage lab lint style types layers format bench doctor setup install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1/p' Makefile | while read -r name what; do \
@@ -52,6 +52,13 @@ test-gpu: setup  ## a bundle of all kernels, checked and raced on the GPU that i
 
 pictures: setup  ## the README's pictures of the workbench, taken anew
 	@$(RUN) -m tests.browser.pictures
+
+# `make coverage TESTS=tests/runtime`: of one folder's tests.
+coverage: setup  ## lines that no test runs, in whatever process
+	@rm -rf build/coverage && mkdir -p build/coverage
+	-@COVERAGE_FILE=$(abspath build/coverage/lines) $(RUN) -m coverage run -m pytest $(IN_TWO) -m "not slow" $(TESTS)
+	@cd build/coverage && $(abspath $(RUN)) -m coverage combine --rcfile=$(abspath pyproject.toml) --data-file=lines -q
+	@COVERAGE_FILE=build/coverage/lines $(RUN) -m coverage report --skip-covered --sort=miss
 
 test-full: lint  ## every check there is
 	@printf '\n== all tests\n'

@@ -6,11 +6,12 @@ Facts for people; no MLIR.
 from __future__ import annotations
 
 import enum
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from avial_lab.core.errors import CellSpan
+from avial_lab.core.errors import CellSpan, RenamedWarning
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import MOST_ROWS, brief, count
 from avial_lab.machine.demand import Demand
@@ -18,7 +19,7 @@ from avial_lab.planning.task_graph import TaskKind
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LoopReport:
     """What one part of a program became: `depth` counts the converges around it.
 
     reasons: of a replicate how it is divided, of a converge or task what forbids to divide it.
@@ -64,12 +65,12 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on a whole program, in textual order, a sentence on how it rounds, what tuning
+    """The reports on a program's parts, in textual order, a sentence on how it rounds, what tuning
     chose, whether its code is for any sizes, what failed in the compiler, and of tensors on several
     devices what moves and what devices hold; its text is what a cell prints.
     """
 
-    verdicts: tuple[Verdict, ...]
+    reports: tuple[LoopReport, ...]
     arithmetic: str = ""
     choice: Choice | None = None
     sizes: str = ""
@@ -77,9 +78,15 @@ class Explanation:
     divided: tuple[str, ...] = ()
 
     @property
+    def verdicts(self) -> tuple[LoopReport, ...]:
+        """As `reports` was called before."""
+        warnings.warn("Explanation.verdicts is called reports now", RenamedWarning, stacklevel=2)
+        return self.reports
+
+    @property
     def summary(self) -> str:
         """`2 divided over the ranks, 1 in order on every rank, 0 on one rank`."""
-        kinds = [verdict.kind for verdict in self.verdicts]
+        kinds = [report.kind for report in self.reports]
         return (
             f"{kinds.count(TaskKind.REPLICATE):,} divided over the ranks, "
             f"{kinds.count(TaskKind.CONVERGE):,} in order on every rank, "
@@ -87,7 +94,7 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        lines = list(map(str, self.verdicts))
+        lines = list(map(str, self.reports))
         if not lines:
             lines = ["the program is made of tasks, each on the device its target asks for"]
         lines += self.divided
@@ -102,11 +109,11 @@ class Explanation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        if not self.verdicts:
+        if not self.reports:
             return brief(self, "of tasks, each on the device its target asks for")
-        rows = (verdict.headline for verdict in self.verdicts[:MOST_ROWS])
-        words = f"of {count(len(self.verdicts), 'part')}: {self.summary}"
-        return brief(self, words, rows, len(self.verdicts))
+        rows = (report.headline for report in self.reports[:MOST_ROWS])
+        words = f"of {count(len(self.reports), 'part')}: {self.summary}"
+        return brief(self, words, rows, len(self.reports))
 
 
 def arithmetic_told(

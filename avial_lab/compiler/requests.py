@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from avial_lab.artifact.binary import Binary
-from avial_lab.artifact.explanation import Nest, Verdict
+from avial_lab.artifact.explanation import LoopReport, Nest
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.compiler.options import CompileOptions
@@ -116,7 +116,7 @@ ANY_SIZE = "compiled for arrays of any size, and any numbers"
 
 @dataclass(frozen=True)
 class Built:
-    """`plan` and `verdicts` are those of a structured program: what its runs will move, and why its
+    """`plan` and `reports` are those of a structured program: what its runs will move, and why its
     loops became what they are. `contracted`: products are fused with the sums that they go into.
     `reordered`: storages whose values hang on floating-point sums in another order, with the number
     of terms. `functions`: elementary ones that have code of their own in place of libm's. `sizes`:
@@ -130,7 +130,7 @@ class Built:
     binary: Binary
     seconds: Mapping[str, float]
     plan: Plan | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    reports: tuple[LoopReport, ...] = ()
     reordered: Mapping[str, int] = field(default_factory=dict[str, int])
     contracted: bool = False
     functions: tuple[str, ...] = ()
@@ -229,6 +229,14 @@ class WeighLayers:
 @dataclass(frozen=True)
 class Simulate:
     """Ask: what would happen if a function were divided as its source says? Answer: `Simulated`."""
+
+    source: Source
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class Foresee:
+    """Ask: what would such a function do when, and hold? Answer: `Foreseen`."""
 
     source: Source
     topology: Topology
@@ -390,6 +398,7 @@ Question = (
     | Propose
     | Resume
     | RunReference
+    | Foresee
     | Simulate
     | Walk
     | Weigh

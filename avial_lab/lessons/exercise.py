@@ -283,15 +283,15 @@ def _became(program: Program, name: str, kind: TaskKind) -> Finding:
     what = (
         f"{name} is {'divided over the ranks' if kind is TaskKind.REPLICATE else 'kept in order'}"
     )
-    verdicts = {verdict.name: verdict for verdict in program.explain().verdicts}
-    verdict = verdicts.get(name)
-    if verdict is None:
-        return Finding(False, what, (_unknown("loop", name, list(verdicts)),))
-    divided = verdict.kind is TaskKind.REPLICATE
+    reports = {report.name: report for report in program.explain().reports}
+    report = reports.get(name)
+    if report is None:
+        return Finding(False, what, (_unknown("loop", name, list(reports)),))
+    divided = report.kind is TaskKind.REPLICATE
     if divided == (kind is TaskKind.REPLICATE):
-        return Finding(True, what, verdict.reasons)
-    place = f" (at {verdict.span})" if verdict.span is not None else ""
-    return Finding(False, what, (f"it is {verdict.title}{place}", *verdict.reasons))
+        return Finding(True, what, report.reasons)
+    place = f" (at {report.span})" if report.span is not None else ""
+    return Finding(False, what, (f"it is {report.title}{place}", *report.reasons))
 
 
 def _messages(program: Program, messages: int | None, nbytes: int | None) -> Iterator[Finding]:
@@ -318,7 +318,7 @@ def _messages(program: Program, messages: int | None, nbytes: int | None) -> Ite
 
 def _copied(program: Program, wanted: int) -> Finding:
     """With who copies how much, where it is another number of bytes."""
-    planned = program.plan.copies if program.plan is not None else program.schedule.copied
+    planned = program.plan.copies
     what = f"{count(wanted, 'byte')} between hosts and GPUs"
     found = sum(copy.nbytes for copy in planned)
     if found != wanted:

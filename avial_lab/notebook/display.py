@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from avial_lab import plot
 from avial_lab.artifact.binary import Binary
-from avial_lab.artifact.explanation import Choice, Explanation, Nest, Verdict
+from avial_lab.artifact.explanation import Choice, Explanation, LoopReport, Nest
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage, Stages
@@ -208,7 +208,7 @@ def show_view(view: View) -> Bundle:
     """
     program, parts = view.program, view.parts
     figures = [Figure(_headline_html(program), _headline(program))]
-    if "loops" in parts and program.explain().verdicts:
+    if "loops" in parts and program.explain().reports:
         told = program.explain()
         figures.append(Figure(plot.explained_html(told), str(told)))
     if "dependences" in parts:
@@ -216,10 +216,10 @@ def show_view(view: View) -> Bundle:
         figures += [Figure(plot.nest_figure(nest), plot.nest_text(nest)) for nest in drawn]
     if "dag" in parts or "lanes" in parts:
         figures.append(_graph_figure(program.graph, program.schedule, program.trace, parts))
-    if "split" in parts and program.plan is not None:
+    if "split" in parts and program.of_loops:
         split = plot.split_table(program.plan).to_text()
         figures.append(Figure(plot.split_figure(program.plan), split))
-    if "messages" in parts and program.plan is not None:
+    if "messages" in parts and program.of_loops:
         figures.append(_messages_figure(program, program.plan))
     if "stages" in parts:
         figures.append(
@@ -359,7 +359,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     KnownMessages: show_printed,
     DerivedMessages: show_printed,
     Choice: show_printed,
-    Verdict: show_printed,
+    LoopReport: show_printed,
     Ceilings: show_printed,
     Timing: show_printed,
     OneProcess: show_printed,

@@ -28,6 +28,7 @@ from traitlets import Float
 
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program, kernel_sentences
+from avial_lab.compiler.frontends.onnx.losses import LOSSES
 from avial_lab.compiler.options import arguments, given
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
@@ -54,6 +55,9 @@ from avial_lab.planning.scaling import powers
 from avial_lab.planning.what_if import WhatIf, what_if_of_loops, what_if_placed
 from avial_lab.plot.views.topology import topology_figure
 from avial_lab.program.compilation import Namespace
+from avial_lab.program.divisions import divisible_model, divisible_program
+from avial_lab.program.model_search import search
+from avial_lab.program.models import Model
 from avial_lab.program.program import Program
 from avial_lab.program.session import compiled_so_far, made_since, use_cluster
 from avial_lab.program.session import machine as session_machine
@@ -153,6 +157,9 @@ class AvialMagics(Magics):
                                                preset:laptop …), if links were X times as fast
           %avial topology [T]                   a machine: drawn, changed in the page, saved; then
                                                plan and simulate() take it
+          %avial parallel [NAME] [--devices=N] [--loss=mse] [--of=V] [--optimizer=R] [--memory=GB]
+                          [--topology=T]       ways to divide a model, or a function on tensors:
+                                               a table and a cloud; pick one, see it, run it
           %avial load                          the kernels there are
           %avial load KERNEL [--size=S] [-D n=N] [--element=f64] [--seed=N]
                                                one of our kernels, in a new cell, and its arrays
@@ -316,6 +323,7 @@ class AvialMagics(Magics):
             "report": self._report,
             "plan": self._plan,
             "topology": self._topology,
+            "parallel": self._parallel,
             "load": self._load,
             "doctor": self._doctor,
             "help": self._help,
@@ -402,7 +410,7 @@ class AvialMagics(Magics):
             machine = topology_called(options.topology)
         if (options.bandwidth, options.latency) != (1.0, 1.0):
             machine = machine.with_links(bandwidth=options.bandwidth, latency=options.latency)
-        if program.plan is not None:
+        if program.of_loops:
             scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
             display(scaling)
             display(scaling.last)
@@ -433,6 +441,33 @@ class AvialMagics(Magics):
             display(HTML(topology_figure(machine)))
             return
         display(TopologyWidget(machine))
+
+    def _parallel(self, options: argparse.Namespace) -> None:
+        """The ways to divide a model, or a program on tensors, over ranks."""
+        machine = session_machine()
+        if options.topology is not None:
+            machine = topology_called(options.topology)
+        elif machine is None:
+            devices = options.devices or (self.cluster.topology.ranks if self.cluster else 4)
+            machine = Topology.local(devices)
+        machine = machine if options.devices is None else machine.first(options.devices)
+        models = {k: v for k, v in self._shell.user_ns.items() if isinstance(v, Model)}
+        if options.name in models or (options.name is None and models):
+            model = models[options.name or next(reversed(models))]
+            how = {"loss": options.loss or "", "of": options.of, "optimizer": options.optimizer}
+            asked = divisible_model(model, machine, **how)
+        else:
+            if options.name is not None and not self.known_programs():
+                _known("model", options.name, models)
+            asked = divisible_program(self._program(options.name), machine)
+        room = options.memory and options.memory * 1e9
+        found = search(asked.source, machine, memory_bytes=room, simulated=options.simulate)
+        try:
+            from avial_lab.notebook.parallel_widget import ParallelWidget
+        except ImportError:  # (without anywidget there is the table)
+            display(Note(f"{asked.name} on {machine.speeds.label}", str(found)))
+            return
+        display(ParallelWidget(asked, found))
 
     def _sliders(self, asked: WhatIf, name: str) -> None:
         """Where the page can show them."""
@@ -619,6 +654,15 @@ def line_parser() -> MagicArgumentParser:
         )
     topology = commands.add_parser("topology")
     topology.add_argument("machine", nargs="?", metavar="T")
+    parallel = commands.add_parser("parallel")
+    parallel.add_argument("name", nargs="?")
+    parallel.add_argument("--devices", type=int, metavar="N")
+    parallel.add_argument("--topology", metavar="T", help="a file, or preset:NAME")
+    parallel.add_argument("--loss", choices=LOSSES)
+    parallel.add_argument("--of", default="", metavar="VALUE")
+    parallel.add_argument("--optimizer", default="sgd", metavar="RULE")
+    parallel.add_argument("--memory", type=float, metavar="GB")
+    parallel.add_argument("--simulate", type=int, default=3, metavar="N")
     load = commands.add_parser("load")
     load.add_argument("kernel", nargs="?")
     load.add_argument("--size", type=str.upper, choices=SIZES, default="SMALL")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.explanation import LoopReport
 from avial_lab.compiler.catalogue import OPTIONAL
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.requests import Build, Built, Source
@@ -125,7 +125,7 @@ def _first_line(fault: AvialError) -> str:
 
 # Places -------------------------------------------------------------------------------------------
 
-Placed = TypeVar("Placed", Task, Group, Verdict)
+Placed = TypeVar("Placed", Task, Group, LoopReport)
 
 
 def _in_cell(built: Built, source: Source) -> Built:
@@ -138,8 +138,8 @@ def _in_cell(built: Built, source: Source) -> Built:
         tasks=tuple(_placed(task, source) for task in schedule.graph.tasks),
         groups=tuple(_placed(group, source) for group in schedule.graph.groups),
     )
-    verdicts = tuple(_placed(verdict, source) for verdict in built.verdicts)
-    return replace(built, schedule=replace(schedule, graph=graph), verdicts=verdicts)
+    reports = tuple(_placed(report, source) for report in built.reports)
+    return replace(built, schedule=replace(schedule, graph=graph), reports=reports)
 
 
 def _placed(item: Placed, source: Source) -> Placed:

@@ -3,8 +3,9 @@
 Version, what it was called with -> CallHere, where nothing that the code does can end this process
 or take long; arguments -> the function's result.
 
-A call is made here where one with the same arguments (sizes, integers) was made in a process of its
-own before and did not take long. What raises an exception, raises it here, too.
+What raises an exception, raises it here, too; Ctrl-C ends a call. On systems where it cannot, a
+call is made here where one with the same arguments (sizes, integers) was made in a process of its
+own before and did not take long.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ from avial_lab.program.function_calls import (
     print_out,
 )
 from avial_lab.program.program import Program
-from avial_lab.runtime.native.here import RunHere, may_run_here, run_here
+from avial_lab.runtime.rank.here import RunHere, may_run_here, run_here
 
 LONG_S = 0.05
 """A call that took as long runs where Ctrl-C can end it."""
+IN_PLACE_S = 0.25
+"""Calls that take longer write into copies, which Ctrl-C may leave half written."""
 MOST_FAILURES = 100
 """Exceptions after which calls go to another process again: each may lose some small memory."""
 MOST_SLOWER = 3
-"""Calls in succession that took long, or longer than there by so much; then they go there again."""
-_SLOWER = 1.5
+"""Calls in succession that took long where nothing can end them; then they go there again."""
 
 Array = np.ndarray[Any, Any]
 
@@ -110,11 +112,11 @@ class Raised(Exception):
 
 @dataclass(repr=False)
 class CallHere:
-    """there_s: what a call took in another process. around: where the function's surroundings are,
-    and what they were when it was compiled. own: the arrays of the last call's results. Which
-    argument goes where: arrays, whose address is handed over; numbers, into the program's memory;
-    captured ones, with their sizes. results are numbers, made are arrays. sizes: the open
-    ones. Closed after `most_s` in calls. log: that of prints, by its name.
+    """took_s: what the last call took; None before the first. around: where the function's
+    surroundings are, and what they were when it was compiled. own: the arrays of the last call's
+    results. Which argument goes where: arrays, whose address is handed over; numbers, into the
+    program's memory; captured ones, with their sizes. results are numbers, made are arrays. sizes:
+    the open ones. Closed after `most_s` in calls. log: that of prints, by its name.
     """
 
     program: Program
@@ -123,7 +125,7 @@ class CallHere:
     run: RunHere
     names: Sequence[str]
     around: Surroundings
-    there_s: float
+    took_s: float | None = None
     own: dict[str, Array] = field(default_factory=dict[str, Array])
     failures: int = 0
     slower: int = 0
@@ -140,12 +142,14 @@ class CallHere:
     log: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def __repr__(self) -> str:
-        state = "no more" if self.closed else f"after {format_seconds(self.there_s)} there"
-        return brief(self, f"of {self.program.name}: {state}")
+        took = "not yet" if self.took_s is None else format_seconds(self.took_s)
+        return brief(self, f"of {self.program.name}: {'no more' if self.closed else took}")
 
     def __call__(self, args: Sequence[object]) -> object:
-        """Raises NotHere before anything is done, and Raised with all arrays as they were."""
-        if self.closed:
+        """Raises NotHere before anything is done, and Raised and KeyboardInterrupt with all arrays
+        as they were.
+        """
+        if self.closed or not self.run.is_whole:
             raise NotHere
         for space, name, value in self.around:
             if space.get(name) is not value:
@@ -167,7 +171,7 @@ class CallHere:
             for log in self.log.values():
                 log[:LOG_HEAD] = 0
             began = time.perf_counter()
-            ended = run()
+            ended = run(in_place=self.is_in_place)
             self._judge(time.perf_counter() - began)
             if self.log and ended != HereResult.REFUSED:
                 print_out(self.translated, self.log)
@@ -177,6 +181,8 @@ class CallHere:
                 self.failures += 1
                 self.closed |= self.failures >= MOST_FAILURES
                 raise Raised(run.failure())
+        if ended == HereResult.STOPPED:
+            raise KeyboardInterrupt
         if ended == HereResult.REFUSED:
             raise NotHere
         self.own = own
@@ -185,9 +191,18 @@ class CallHere:
         given_by_name = dict(zip(self.names, args, strict=True))
         return handed_back(self.translated.result, given_by_name, own, self.sizes)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the next call writes into the caller's arrays themselves: it comes to its end,
+        before anybody has waited too long for an answer to Ctrl-C.
+        """
+        took_s = self.took_s
+        return took_s is not None and took_s <= IN_PLACE_S and self.translated.is_certain
+
     def _judge(self, took: float) -> None:
-        slow = took > LONG_S or took > _SLOWER * self.there_s
+        slow = took > LONG_S and not self.run.stops
         self.slower = self.slower + 1 if slow else 0
+        self.took_s = took
         self.spent_s += took
         self.closed |= self.slower >= MOST_SLOWER or self.spent_s > self.most_s
 
@@ -196,26 +211,28 @@ def call_here(
     version: Compiled,
     given: Mapping[str, object],
     around: Surroundings,
-    there_s: float,
+    there_s: float | None,
     runs: dict[str, RunHere | None],
 ) -> CallHere | None:
-    """None where the call cannot be made here. runs: what is loaded already, by the binaries' keys;
-    calls that differ in the integers that are handed over have one.
+    """None where the call cannot be made here. there_s: what it took in another process; None where
+    it was not made there. runs: what is loaded already, by the binaries' keys; calls that differ in
+    the integers that are handed over have one.
     """
     program, translated, sizes = version.program, version.translated, version.sizes
-    if translated.apart or there_s > LONG_S or not may_run_here(program.binary):
+    if translated.apart or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
         return None
     key = program.binary.key
-    if key not in runs:
+    run = runs.get(key)
+    if key not in runs or (run is not None and not run.is_whole):
         written = {access.storage for access in program.built.written}
-        runs[key] = run_here(program.binary, written)
-    run = runs[key]
+        run = runs[key] = run_here(program.binary, written, new_results(translated.result, sizes))
     if run is None:
         return None
-    names = list(given)
-    here = CallHere(program, translated, sizes, run, names, around, there_s)
+    if not run.stops and (there_s is None or there_s > LONG_S or translated.endless):
+        return None
+    here = CallHere(program, translated, sizes, run, list(given), around)
     for at, (name, value) in enumerate(given.items()):
         if name in run.place and isinstance(value, np.ndarray):
             here.arrays.append((at, run.place[name]))

@@ -34,6 +34,7 @@ from avial_lab.compiler.requests import (
     Built,
     Explore,
     Explored,
+    Foresee,
     Look,
     PrintBack,
     Printed,
@@ -55,6 +56,7 @@ from avial_lab.core.errors import AvialError, CompilerCrash, CompilerTimeout
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.core.underway import told_in
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.model_search import ModelCosts
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.launch.guardian import Guardian
@@ -193,6 +195,8 @@ class Compiler:
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload
     def ask(self, question: WeighLayers, *, timeout_s: float | None = None) -> ModelCosts: ...
+    @overload
+    def ask(self, question: Foresee, *, timeout_s: float | None = None) -> Foreseen: ...
     @overload
     def ask(self, question: Simulate, *, timeout_s: float | None = None) -> Simulated: ...
     @overload

@@ -126,8 +126,8 @@ def taken_sizes(built: Built) -> dict[str, dict[str, str]]:
 
 
 def _lines(built: Built) -> Iterator[str]:
-    for verdict in built.verdicts:
-        yield from verdict.done
+    for report in built.reports:
+        yield from report.done
 
 
 # -- measuring -------------------------------------------------------------------------------------

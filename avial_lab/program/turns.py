@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.explanation import LoopReport
 from avial_lab.compiler.requests import Build, Built, Walk, Weighed
 from avial_lab.core.errors import OptionError
 from avial_lab.machine.demand import Demand
@@ -52,23 +52,23 @@ def trips_in(question: Build, built: Built, begun: Mapping[str, int]) -> int:
 
 
 def whole_demands(
-    begun: Mapping[str, int], verdicts: Sequence[Verdict], weighed: Weighed
+    begun: Mapping[str, int], reports: Sequence[LoopReport], weighed: Weighed
 ) -> dict[str, Demand]:
     """Of each phase as it is begun, over all its turns: with what was fused with it, which is the
     loop around those, or the first of them.
     """
     found: dict[str, Demand] = {}
-    around: list[Verdict] = []
+    around: list[LoopReport] = []
     last = ""
-    for verdict in verdicts:
-        around = [*around[: verdict.depth], verdict]
+    for report in reports:
+        around = [*around[: report.depth], report]
         name = next((each.name for each in reversed(around) if each.name in begun), last)
-        demand = weighed.demands.get(verdict.name)
+        demand = weighed.demands.get(report.name)
         if not name or demand is None:
             continue
         last = name
-        times = weighed.runs.get(verdict.name, begun[name])
-        if verdict.name == name:
+        times = weighed.runs.get(report.name, begun[name])
+        if report.name == name:
             times = begun[name]
         known = found.get(name, Demand(0, 0, "f32"))
         found[name] = Demand(

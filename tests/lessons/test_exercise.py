@@ -114,8 +114,8 @@ def test_waiting_by_way_of_another_counts(
 
 def test_loops_say_why_they_are_not_divided(capsys: pytest.CaptureFixture[str]) -> None:
     heat = recorded_loops()
-    verdicts = {verdict.kind: verdict for verdict in heat.explain().verdicts}
-    loop, divided = verdicts[TaskKind.CONVERGE], verdicts[TaskKind.REPLICATE]
+    reports = {report.kind: report for report in heat.explain().reports}
+    loop, divided = reports[TaskKind.CONVERGE], reports[TaskKind.REPLICATE]
     out, error = told(capsys, heat, divided=[divided.name], in_order=[loop.name])
     assert error == ""
     out, error = told(capsys, heat, divided=[loop.name])

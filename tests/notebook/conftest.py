@@ -39,8 +39,8 @@ def recorded_program(name: str = "deck") -> Program:
 def recorded_loops() -> Program:
     """A program of loops, as the compiler would answer."""
     program = recorded_program("heat")
-    verdicts = by_hand.heat_explanation().verdicts
-    program.built = replace(program.built, plan=by_hand.neighbours(3), verdicts=verdicts)
+    reports = by_hand.heat_explanation().reports
+    program.built = replace(program.built, plan=by_hand.neighbours(3), reports=reports)
     program.__dict__["_nests"] = (by_hand.heat_nest(),)  # what the compiler would be asked for
     return program
 

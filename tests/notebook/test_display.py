@@ -58,7 +58,7 @@ def everything() -> list[object]:
     named["Scaling"] = Scaling(points, "a test")
     printed = [
         Analysis(program.graph, {}), program.stages, schedule.topology, program.binary,
-        program.binary.manifest, derived, choice, loops[0].verdicts[0],
+        program.binary.manifest, derived, choice, loops[0].reports[0],
         Ceilings(1, "f64", 1e9, 1e9), Timing((1e-3,)), OneProcess("no MPI", schedule.topology),
     ]  # fmt: skip
     return [*rest, *printed, *named.values()]

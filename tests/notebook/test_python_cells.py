@@ -27,9 +27,9 @@ def test_a_function_is_compiled_for_the_variables_of_its_parameters(page: Page) 
     assert "def shifted" in str(stepped)
     lines = [line for stage in program.inside.stages for line in stage.origins]
     assert {2, 3, 4} <= {n for numbers in lines for n in numbers}
-    verdict = function.explain().verdicts[0]
-    assert verdict.span is not None
-    assert verdict.span.line == 3
+    report = function.explain().reports[0]
+    assert report.span is not None
+    assert report.span.line == 3
 
 
 def test_mistakes_are_told_in_the_cell(page: Page) -> None:
@@ -57,9 +57,9 @@ def test_a_function_in_c(page: Page) -> None:
     page.shell.user_ns.update(u=np.arange(5.0), v=v, n=5)
     assert page.run(IN_C) is None
     np.testing.assert_array_equal(v, np.arange(5.0) + 2)
-    verdict = page.shell.user_ns["c_program"].built.verdicts[0]
-    assert verdict.span is not None
-    assert verdict.span.line == 4
+    report = page.shell.user_ns["c_program"].built.reports[0]
+    assert report.span is not None
+    assert report.span.line == 4
     error = page.run("%%avial -n 1 -q --lang=c\nvoid f(double u[5]) {\n  u[0] = foo(1);\n}\n")
     assert isinstance(error, VerifyError)
     assert error.span is not None

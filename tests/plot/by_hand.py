@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import cycle
 
-from avial_lab.artifact.explanation import Cell, Dependence, Explanation, Nest, Order, Verdict
+from avial_lab.artifact.explanation import Cell, Dependence, Explanation, LoopReport, Nest, Order
 from avial_lab.artifact.plan import Footprint, PhaseCount, Plan
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import CellSpan
@@ -165,9 +165,9 @@ def heat_explanation(text: str = HEAT) -> Explanation:
     why = "A[i - 1] is written by the previous iteration of t: line 10, as A[i]"
     return Explanation(
         (
-            Verdict("loop1", TaskKind.CONVERGE, 0, (why,), span(3)),
-            Verdict("S1", TaskKind.REPLICATE, 1, ("iterations of i touch nothing",), span(4)),
-            Verdict("S2", TaskKind.TASK, 1, ("too <short>",), span(8)),
+            LoopReport("loop1", TaskKind.CONVERGE, 0, (why,), span(3)),
+            LoopReport("S1", TaskKind.REPLICATE, 1, ("iterations of i touch nothing",), span(4)),
+            LoopReport("S2", TaskKind.TASK, 1, ("too <short>",), span(8)),
         )
     )
 

@@ -25,6 +25,7 @@ from avial_lab.compiler.requests import (
     Built,
     Explore,
     Explored,
+    Foresee,
     Look,
     PrintBack,
     Proposal,
@@ -151,15 +152,15 @@ def _of_loops() -> list[object]:
     plan = replace(plan, phases=plan.phases * MANY, footprints=(footprint,) * MANY)
     nest = by_hand.heat_nest()
     nest = replace(nest, dependences=nest.dependences * 50, cells=nest.cells * MANY, span=SPAN)
-    old = by_hand.heat_explanation().verdicts[0]
-    verdict = replace(old, reasons=(NAME,) * MANY, done=(NAME,) * MANY, span=SPAN)
+    old = by_hand.heat_explanation().reports[0]
+    report = replace(old, reasons=(NAME,) * MANY, done=(NAME,) * MANY, span=SPAN)
     tried = Tried(NAME, 1.0, 1.0, 0.1, kept=True)
     choice = Choice("2026-11-22", 1, 1.1, NAME, (NAME,) * MANY, (tried,) * MANY)
-    explanation = Explanation((verdict,) * MANY, CELL_TEXT, choice)
+    explanation = Explanation((report,) * MANY, CELL_TEXT, choice)
     owned = Owned(NAME, BOX, 3, frozenset(range(0, 1024, 3)))
     counted = (PhaseCount(NAME, 3, 1 << 60, 2), EventTotal("S1", 1, 2, 3, 4, 5, 6, 7))
     parts = (Demand(1 << 60, 1 << 60), Cell(1, 2, 3), tried, *nest.dependences[:1])
-    return [plan, footprint, nest, verdict, choice, explanation, owned, *counted, *parts]
+    return [plan, footprint, nest, report, choice, explanation, owned, *counted, *parts]
 
 
 def _of_stages() -> list[object]:
@@ -189,6 +190,7 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         Explore(source), Explored(()), PrintBack(source), PrintedBack(SPAN.text * 99),
         RunReference(source, data), Referenced(data, (Violation(NAME, SPAN),) * MANY, 1.0),
         WeighLayers(source), Simulate(source, Topology.local(99)), Simulated(1.0, (9,) * 999, 9),
+        Foresee(source, Topology.local(99)),
         Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
         Walk(build, built), Violation("an index leaves a", SPAN), program,
         View(program), Namespace(data),

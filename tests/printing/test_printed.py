@@ -48,7 +48,7 @@ HOMES = (
 )  # fmt: skip
 """Modules whose types a user comes to from a program."""
 
-KEPT_INSIDE = {"Manifest", "Option", "Ownership", "Standing", "Underway"}
+KEPT_INSIDE = {"Described", "Manifest", "Option", "Ownership", "Standing", "Underway"}
 """Not to be had from a program."""
 
 
@@ -234,8 +234,8 @@ def test_loops() -> None:
   S1 (line 4): divided over the ranks
   S2 (line 8): in order on one rank>\
 """)
-    assert repr(explanation.verdicts[0]) == snapshot("""\
-<Verdict on loop1 (line 3): in order on every rank, with work inside
+    assert repr(explanation.reports[0]) == snapshot("""\
+<LoopReport on loop1 (line 3): in order on every rank, with work inside
   A[i - 1] is written by the previous iteration of t: line 10, as A[i]>\
 """)
     assert repr(Explanation(())) == snapshot(

@@ -61,7 +61,7 @@ def test_another_cell_of_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.binary.key == first.binary.key
     assert [str(task.span) for task in first.graph.tasks] == ["In [3]:5:3"]
     assert [str(task.span) for task in again.graph.tasks] == ["In [7]:5:3"]
-    assert [str(verdict.span) for verdict in again.explain().verdicts] == ["In [7]:5:3"]
+    assert [str(report.span) for report in again.explain().reports] == ["In [7]:5:3"]
 
 
 def test_arrays_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

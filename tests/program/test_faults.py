@@ -99,7 +99,7 @@ def test_an_optional_pass_is_left_out(
     assert said in str(told[0].message)
     assert told[0].filename == __file__
     assert said in str(program.explain())
-    assert program.explain().verdicts[0].kind.value == "replicate"
+    assert program.explain().reports[0].kind.value == "replicate"
     program.run(check=True)
     with pytest.warns(FaultWarning, match="a reproducer is in"):
         compiled()

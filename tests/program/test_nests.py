@@ -10,7 +10,7 @@ import pytest
 
 import avial_lab
 from avial_lab.artifact.explanation import Cell, Order
-from avial_lab.core.errors import AvialError
+from avial_lab.core.errors import AvialError, RenamedWarning
 from avial_lab.program.program import Program
 
 HEAT = """
@@ -50,14 +50,20 @@ def test_its_tasks_are_in_their_loop_and_its_moves_in_the_schedule(heat: Program
     assert [p.rank for p in heat.schedule.placements if p.task == "S1"] == [0, 1, 2]
 
 
-def test_every_verdict_has_its_nest(heat: Program) -> None:
-    assert [nest.name for nest in heat.nests] == [v.name for v in heat.explain().verdicts]
+def test_every_report_has_its_nest(heat: Program) -> None:
+    assert [nest.name for nest in heat.nests] == [each.name for each in heat.explain().reports]
     nest = heat.nest("loop1")
     assert (nest.rows, nest.columns, nest.lanes) == ("t", "i", ("S1", "S2"))
     assert (Order.FLOW, Cell(0, 1, 4), Cell(1, 0, 5)) in nest.needs
     assert nest.span is not None
     assert nest.span.excerpt().splitlines()[1] == "  affine.for %t = 0 to 6 {"
     assert not heat.nest("S1").forbidding
+
+
+def test_what_reports_were_called_goes_on_working(heat: Program) -> None:
+    with pytest.warns(RenamedWarning, match="called reports now"):
+        before = heat.explain().verdicts
+    assert before == heat.explain().reports
 
 
 def test_another_name_is_an_error_with_the_neighbour(heat: Program) -> None:

@@ -76,8 +76,8 @@ Hint: leave the division out, or write avial.replicate or a plain function\
 
 
 def test_a_function_that_is_one_task_says_that_its_division_had_no_effect() -> None:
-    (verdict,) = one_task(division="grid").built.verdicts
-    assert verdict.reasons == snapshot(
+    (report,) = one_task(division="grid").built.reports
+    assert report.reasons == snapshot(
         ("its arrays share memory", "division 'grid' has no effect: the program is one task")
     )
     assert "division" not in str(one_task().explain())

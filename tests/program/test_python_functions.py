@@ -28,7 +28,7 @@ def test_it_computes_what_python_computes() -> None:
     np.testing.assert_array_equal(u, wanted_u)
     np.testing.assert_array_equal(v, wanted_v)
     explained = heat.explain()
-    lines = {verdict.span.line for verdict in explained.verdicts if verdict.span is not None}
+    lines = {report.span.line for report in explained.reports if report.span is not None}
     first = heat.py_func.__code__.co_firstlineno
     assert lines == {first + 2, first + 3, first + 6}
     assert list(heat.stages)[:2] == ["source", "avial"]

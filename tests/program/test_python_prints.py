@@ -86,7 +86,7 @@ def test_on_ranks_once_and_loops_stay_divided(capsys: pytest.CaptureFixture[str]
     wanted = capsys.readouterr().out
     program(u, np.zeros(20), 5)
     assert capsys.readouterr().out == wanted
-    titles = [verdict.title for verdict in program.explain().verdicts if verdict.depth]
+    titles = [report.title for report in program.explain().reports if report.depth]
     assert titles == ["divided over the ranks"] * 2
 
 

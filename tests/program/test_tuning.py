@@ -45,9 +45,9 @@ def built_at(options: CompileOptions) -> Any:
         else "interchange-loops: C"
     )
     code = f"{blocked} {[name for name in options.without if name != 'promote-scalars']}"
-    verdict = SimpleNamespace(done=(blocked, "promote-scalars: x", "mark-parallel: i"))
+    report = SimpleNamespace(done=(blocked, "promote-scalars: x", "mark-parallel: i"))
     return SimpleNamespace(
-        binary=SimpleNamespace(shared_object=code, options=options), verdicts=(verdict,)
+        binary=SimpleNamespace(shared_object=code, options=options), reports=(report,)
     )
 
 

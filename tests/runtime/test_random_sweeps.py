@@ -40,7 +40,7 @@ def check(
             strict=strict,
             dynamic=bool(function.scalars),
         )
-    for line in {line for verdict in program.built.verdicts for line in verdict.done}:
+    for line in {line for report in program.built.reports for line in report.done}:
         event(line.partition(":")[0].partition("{")[0])
     program.run(cluster, check=True, threads=threads, oversubscribe=True)
 

@@ -148,7 +148,7 @@ def test_messages_are_fewer_and_say_when(cluster: Cluster) -> None:
         assert program.plan is not None
         counts.append(sum(move.messages for move in program.plan.moves))
     assert 10 * counts[0] < counts[1]
-    (loop,) = (v for v in wide.explain().verdicts if v.name == "loop1")
+    (loop,) = (v for v in wide.explain().reports if v.name == "loop1")
     assert "steps between two exchanges" in " ".join(loop.reasons)
     assert any(line.startswith("widen-halos{steps=") for line in loop.done)
 

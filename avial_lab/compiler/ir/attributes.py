@@ -136,6 +136,9 @@ ON_RANK = "avial.on_rank"
 SUMMED = "avial.summed"
 """On a task that adds up partial results: the terms of each sum, whose order is another now."""
 
+TURN = "avial.turn"
+"""On a task of a pipeline: its micro-batch, its stage, and its way (`planning.foreseen.Way`)."""
+
 PIPELINE = "avial.pipeline"
 """On a function on meshes with turns: the order in which devices take these; the most in
 flight, and the devices that have several stages each, where that is said.

@@ -24,6 +24,7 @@ from avial_lab.compiler.requests import (
     Build,
     Explore,
     Explored,
+    Foresee,
     Look,
     PrintBack,
     Printed,
@@ -52,7 +53,7 @@ from avial_lab.compiler.worker.build import (
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.iteration_spaces import nests_on
-from avial_lab.compiler.worker.layers import simulate_divided, weigh_layers
+from avial_lab.compiler.worker.layers import foresee, simulate_divided, weigh_layers
 from avial_lab.compiler.worker.reference.fresh_tensors import tensors_to_fresh_memory
 from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
@@ -187,6 +188,7 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: build_program,
     Explore: _explore,
+    Foresee: foresee,
     Look: _look,
     PrintBack: _print_back,
     Propose: _propose,

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from mlir import ir
 
 from avial_lab.artifact.binary import Binary, MachineCode
-from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.explanation import LoopReport
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
 from avial_lab.artifact.stages import Stage
@@ -53,7 +53,7 @@ from avial_lab.compiler.passes.ptensor.lower_ptensor import has_ptensor
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
 from avial_lab.compiler.requests import ANY_SIZE, Build, Built, Source
-from avial_lab.compiler.worker.explain import verdicts_on
+from avial_lab.compiler.worker.explain import loop_reports_on
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.placed import (
     parallel_passes,
@@ -244,9 +244,9 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         in_reading_order(done.stages),
         binary,
         watch.seconds,
-        verdicts=tuple(
-            replace(verdict, done=done.remarks.get(verdict.name, ()))
-            for verdict in verdicts_in(module.operation, question.source)
+        reports=tuple(
+            replace(report, done=done.remarks.get(report.name, ()))
+            for report in loop_reports_in(module.operation, question.source)
         ),
         reordered=reordered_storages(module.operation, binding, divided=False, sums=sums)
         if sums
@@ -286,8 +286,8 @@ def build_loops(question: Build, module: ir.Module, watch: Stopwatch) -> Built:
     if division == Division():
         return built
     idle = f"division '{division}' has no effect: the program is one task"
-    verdicts = (replace(each, reasons=(*each.reasons, idle)) for each in built.verdicts)
-    return replace(built, verdicts=tuple(verdicts))
+    reports = (replace(each, reasons=(*each.reasons, idle)) for each in built.reports)
+    return replace(built, reports=tuple(reports))
 
 
 def build_dynamic(question: Build, watch: Stopwatch) -> Built:
@@ -392,18 +392,18 @@ def build_split(
     )
     watch.lap("plan")
     alone = (f"all of the program runs on one rank: {done.alone}",) if done.alone else ()
-    verdicts = tuple(
+    reports = tuple(
         replace(
-            verdict,
+            report,
             reasons=(
-                *verdict.reasons,
-                *(alone if not verdict.depth else ()),
-                *done.fused.get(verdict.name, ()),
+                *report.reasons,
+                *(alone if not report.depth else ()),
+                *done.fused.get(report.name, ()),
             ),
-            done=done.remarks.get(verdict.name, ()),
-            demand=demands().get(verdict.name),
+            done=done.remarks.get(report.name, ()),
+            demand=demands().get(report.name),
         )
-        for verdict in verdicts_in(structured, question.source)
+        for report in loop_reports_in(structured, question.source)
     )
     binding = question.source.binding
     divided = topology.ranks > 1
@@ -415,7 +415,7 @@ def build_split(
         binary,
         watch.seconds,
         plan,
-        verdicts,
+        reports,
         reordered,
         _contracts(question, structured),
         functions_chosen(structured),
@@ -527,7 +527,7 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
     options, strict = build.options, build.options.strict
     if isinstance(built.binary.manifest, KnownMessages):
         plain = is_plain(module) or is_structured(module)
-        why = built.verdicts[0].reasons[0] if plain else ""
+        why = built.reports[0].reasons[0] if plain else ""
         tasks = as_one(module, why, strict=strict) if plain else module.operation
         log = PassLog(text_of(tasks), "avial.mlir")
         return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
@@ -540,9 +540,9 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
     return stages, log
 
 
-def verdicts_in(module: ir.Operation, source: Source) -> tuple[Verdict, ...]:
+def loop_reports_in(module: ir.Operation, source: Source) -> tuple[LoopReport, ...]:
     return tuple(
-        replace(verdict, span=with_text(verdict.span, source)) for verdict in verdicts_on(module)
+        replace(report, span=with_text(report.span, source)) for report in loop_reports_on(module)
     )
 
 

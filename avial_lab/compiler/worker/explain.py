@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from avial_lab.artifact.explanation import Verdict
+from avial_lab.artifact.explanation import LoopReport
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import program_function
@@ -19,16 +19,16 @@ _KINDS = {
 }
 
 
-def verdicts_on(structured: ir.Operation) -> Iterator[Verdict]:
+def loop_reports_on(structured: ir.Operation) -> Iterator[LoopReport]:
     """What each loop became, from the program of tasks; places without their text."""
 
-    def inside(op: ir.Operation, around: int) -> Iterator[Verdict]:
+    def inside(op: ir.Operation, around: int) -> Iterator[LoopReport]:
         for view in (v for region in op.regions for block in region.blocks for v in block):
             inner = view.operation
             kind = _KINDS.get(inner.name)
             if kind is not None:
                 why = inner.attributes.get("avial.why") or ir.ArrayAttr.get([], inner.context)
-                yield Verdict(
+                yield LoopReport(
                     text_attribute(inner, "name"),
                     kind,
                     around,

@@ -28,17 +28,25 @@ from avial_lab.compiler.passes.distir.stages import (
     values_in_batch,
     weights_behind,
 )
-from avial_lab.compiler.requests import Simulate, Simulated, Source, WeighLayers
+from avial_lab.compiler.requests import Foresee, Simulate, Simulated, Source, WeighLayers
 from avial_lab.compiler.worker.build import graph_of, parse, to_tensors
-from avial_lab.compiler.worker.placed import ranks_of_tasks, schedule_on_ranks
+from avial_lab.compiler.worker.placed import (
+    ranks_of_tasks,
+    schedule_on_ranks,
+    told_of_division,
+    turns_of_tasks,
+)
 from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.core.errors import BindError
+from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.memory import held_bytes
 from avial_lab.planning.model_search import Layer, ModelCosts
 from avial_lab.planning.optimizers import Optimizer
-from avial_lab.planning.schedule import Sync
+from avial_lab.planning.schedule import Schedule, Sync
 from avial_lab.planning.simulator.ranks import simulated
+from avial_lab.trace import Trace
 
 
 def weigh_layers(question: WeighLayers) -> ModelCosts:
@@ -65,11 +73,21 @@ def weigh_layers(question: WeighLayers) -> ModelCosts:
 
 def simulate_divided(question: Simulate) -> Simulated:
     """The tasks of a divided function by events, in the order and with the messages of a run."""
-    module = parse(question.source)
-    graph = graph_of(module, question.source)
-    schedule = schedule_on_ranks(graph, question.topology, ranks_of_tasks(module), sync=Sync.EDGES)
-    trace = simulated(schedule, Costs(task_demands(module.operation)))
+    _, schedule, trace = _simulated(question.source, question.topology)
     return Simulated(trace.makespan_s, held_bytes(schedule), schedule.bytes_moved)
+
+
+def foresee(question: Foresee) -> Foreseen:
+    module, schedule, trace = _simulated(question.source, question.topology)
+    told = told_of_division(module.operation)
+    return Foreseen(schedule, trace, turns_of_tasks(module), told)
+
+
+def _simulated(source: Source, topology: Topology) -> tuple[ir.Module, Schedule, Trace]:
+    module = parse(source)
+    graph = graph_of(module, source)
+    schedule = schedule_on_ranks(graph, topology, ranks_of_tasks(module), sync=Sync.EDGES)
+    return module, schedule, simulated(schedule, Costs(task_demands(module.operation)))
 
 
 class _Layers:

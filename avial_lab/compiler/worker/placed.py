@@ -17,7 +17,7 @@ from avial_lab.compiler.frontends.mlir.tensors import (
     tosa_to_linalg,
 )
 from avial_lab.compiler.frontends.notation.elaboration import Scalar
-from avial_lab.compiler.ir.attributes import DIVIDED, ON_RANK, SUMMED
+from avial_lab.compiler.ir.attributes import DIVIDED, ON_RANK, SUMMED, TURN
 from avial_lab.compiler.ir.program import (
     has_body,
     is_plain,
@@ -34,6 +34,7 @@ from avial_lab.compiler.passes.distir.zero import Zero
 from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.foreseen import Turn, Way
 from avial_lab.planning.parallelism import Strategy, strategies
 from avial_lab.planning.placement import schedule_by_hand
 from avial_lab.planning.schedule import Schedule, Sync
@@ -91,6 +92,16 @@ def sums_of_tasks(module: ir.Module | ir.Operation) -> dict[str, int]:
         for task in tasks_of(scheduled_function(module))
         if SUMMED in task.attributes
     }
+
+
+def turns_of_tasks(module: ir.Module | ir.Operation) -> dict[str, Turn]:
+    """What tasks are of a pipeline."""
+    found: dict[str, Turn] = {}
+    for task in tasks_of(scheduled_function(module)):
+        if TURN in task.attributes:
+            number, stage, way = ir.DenseI64ArrayAttr(task.attributes[TURN])
+            found[_name(task)] = Turn(number, stage, Way(way))
+    return found
 
 
 def told_of_division(module: ir.Operation) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from avial_lab.artifact.explanation import Choice, Explanation, Verdict
+from avial_lab.artifact.explanation import Choice, Explanation, LoopReport
 from avial_lab.core.table import Table
 from avial_lab.core.words import count
 from avial_lab.planning.task_graph import TaskKind
@@ -31,11 +31,11 @@ def explained_html(explanation: Explanation) -> str:
     """One row a loop: its line as it is written, what it became, and the reasons with the lines
     they speak of.
     """
-    if not explanation.verdicts:
+    if not explanation.reports:
         return f"<p>{svg.escape(str(explanation))}</p>"
     head = "".join(f'<th style="{_LEFT}">{name}</th>' for name in _HEAD)
-    body = "".join(map(_row, explanation.verdicts))
-    caption = f"{count(len(explanation.verdicts), 'part')}: {explanation.summary}"
+    body = "".join(map(_row, explanation.reports))
+    caption = f"{count(len(explanation.reports), 'part')}: {explanation.summary}"
     rounding = f"<p>Arithmetic: {svg.escape(explanation.arithmetic)}.</p>"
     return (
         f'<table><caption style="text-align:left;font-weight:bold">{caption}</caption>'
@@ -49,51 +49,51 @@ def explained_table(explanation: Explanation) -> Table:
     """The same in plain cells."""
     rows = tuple(
         (
-            str(verdict.span.line) if verdict.span is not None else "",
-            source_line(verdict).strip(),
-            verdict.name,
-            f"{SIGNS[verdict.kind]} {verdict.title}",
-            "; ".join((*verdict.reasons, *verdict.done)),
+            str(report.span.line) if report.span is not None else "",
+            source_line(report).strip(),
+            report.name,
+            f"{SIGNS[report.kind]} {report.title}",
+            "; ".join((*report.reasons, *report.done)),
         )
-        for verdict in explanation.verdicts
+        for report in explanation.reports
     )
     return Table("Loop report", _HEAD, rows, frozenset({"line"}))
 
 
-def source_line(verdict: Verdict, line: int | None = None) -> str:
-    """That line of the verdict's source (by default its own); empty where the text is not known."""
-    if verdict.span is None:
+def source_line(report: LoopReport, line: int | None = None) -> str:
+    """That line of the report's source (by default its own); empty where the text is not known."""
+    if report.span is None:
         return ""
-    lines = verdict.span.text.splitlines()
-    wanted = verdict.span.line if line is None else line
+    lines = report.span.text.splitlines()
+    wanted = report.span.line if line is None else line
     return lines[wanted - 1] if 1 <= wanted <= len(lines) else ""
 
 
-def _row(verdict: Verdict) -> str:
-    colour = _COLOURS[verdict.kind]
-    line = str(verdict.span.line) if verdict.span is not None else ""
-    source = "  " * verdict.depth + source_line(verdict).strip()
+def _row(report: LoopReport) -> str:
+    colour = _COLOURS[report.kind]
+    line = str(report.span.line) if report.span is not None else ""
+    source = "  " * report.depth + source_line(report).strip()
     became = (
         f'<span style="border-left:4px solid {colour};padding-left:6px">'
-        f"<b>{SIGNS[verdict.kind]}</b> {svg.escape(verdict.title)}</span>"
+        f"<b>{SIGNS[report.kind]}</b> {svg.escape(report.title)}</span>"
     )
-    why = "".join(f"<div>{_reason(verdict, reason)}</div>" for reason in verdict.reasons)
-    why += "".join(map(_remark_html, verdict.done))
-    why += _remark_html(f"model: {verdict.model}") if verdict.model else ""
+    why = "".join(f"<div>{_reason(report, reason)}</div>" for reason in report.reasons)
+    why += "".join(map(_remark_html, report.done))
+    why += _remark_html(f"model: {report.model}") if report.model else ""
     cells = (
         f'<td style="text-align:right;vertical-align:top">{line}</td>',
         f'<td style="{_LEFT};{_MONO}">{_code(source)}</td>',
-        f'<td style="{_LEFT}">{svg.escape(verdict.name)}</td>',
+        f'<td style="{_LEFT}">{svg.escape(report.name)}</td>',
         f'<td style="{_LEFT}">{became}</td>',
         f'<td style="{_LEFT}">{why}</td>',
     )
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _reason(verdict: Verdict, reason: str) -> str:
+def _reason(report: LoopReport, reason: str) -> str:
     """The reason, and below it the line it points to."""
     spoken = _LINE.search(reason)
-    quoted = source_line(verdict, int(spoken[1])).strip() if spoken else ""
+    quoted = source_line(report, int(spoken[1])).strip() if spoken else ""
     if not quoted:
         return svg.escape(reason)
     return f'{svg.escape(reason)}<div style="{_MONO};padding-left:2em">{_code(quoted)}</div>'

@@ -59,7 +59,7 @@ def phases(program: Program) -> list[str]:
 def test_a_time_loop_is_one_phase_and_says_why() -> None:
     program = compiled(large())
     assert phases(program) == ["loop1"]
-    (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
+    (loop,) = (v for v in program.explain().reports if v.name == "loop1")
     assert "S1 and S2 run as one task on one rank" in loop.reasons[-1]
     assert 'avial.fused = ["S1", "S2"]' in program.stages["placed"].text
     assert "avial.fused" not in program.stages["avial"].text
@@ -83,7 +83,7 @@ def test_otherwise_its_phases_stay(n: int, options: dict[str, Any]) -> None:
 def test_many_short_steps_are_one_phase() -> None:
     program = compiled(7, 100)
     assert phases(program) == ["loop1"]
-    (loop,) = (v for v in program.explain().verdicts if v.name == "loop1")
+    (loop,) = (v for v in program.explain().reports if v.name == "loop1")
     assert loop.reasons[-1] == (
         "S1 and S2 run as one task on one rank: 100 steps over 784 bytes, "
         "each shorter than starting its phases would take"

@@ -1,4 +1,4 @@
-"""The way down for structured programs: stages, places, verdicts, and what is told of each loop."""
+"""The way down for structured programs: stages, places, reports, and what is told of each loop."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def _operations(module: ir.Operation) -> dict[str, int]:
 
 
 def test_what_became_of_each_loop(heat: avial_lab.Program) -> None:
-    verdicts = heat.built.verdicts
-    assert [(v.name, v.kind, v.depth) for v in verdicts] == [
+    reports = heat.built.reports
+    assert [(v.name, v.kind, v.depth) for v in reports] == [
         ("loop1", TaskKind.CONVERGE, 0),
         ("S1", TaskKind.REPLICATE, 1),
         ("S2", TaskKind.REPLICATE, 1),

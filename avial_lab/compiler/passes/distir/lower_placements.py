@@ -25,6 +25,7 @@ from avial_lab.compiler.ir.attributes import (
     ON_RANK,
     PIPELINE,
     SUMMED,
+    TURN,
     WEIGHTS,
 )
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
@@ -661,6 +662,9 @@ class _Lowering:
                 )
                 self.touched = (reads, writes)
                 job.write()
+                if job.turn >= 0:
+                    turn = [job.turn, job.stage, int(job.way)]
+                    self.last.attributes[TURN] = ir.DenseI64ArrayAttr.get(turn)
                 if job.terms:
                     i64 = ir.IntegerType.get_signless(64)
                     self.last.attributes[SUMMED] = ir.IntegerAttr.get(i64, job.terms)

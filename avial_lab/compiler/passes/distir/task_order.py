@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from avial_lab.core.regions import Box
+from avial_lab.planning.foreseen import Way
 
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zero-bubble")
 
@@ -56,6 +57,12 @@ class PipelineOrder:
         first = later if chunks == 1 else 2 * later + (chunks - 1) * self.devices
         return min(first, self.flight - 1) if self.flight else first
 
+    def way(self, job: Job, last: int) -> Way:
+        """`last`: the depth at which the last stage begins, which goes back, too."""
+        if job.late or job.depth > last:
+            return Way.BACK
+        return Way.BOTH if job.depth == last and job.stage == self.stages - 1 else Way.FORTH
+
     def seconds(self, job: Job, last: int) -> int:
         """About how long a job takes, in forward passes of a stage; `last`: the depth at which the
         last stage begins.
@@ -83,7 +90,7 @@ class Part:
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
     what is done once; `late`: no other device waits for it. `begins`, `ends`: about when, in
-    forward passes of a stage, once it has its place in the order.
+    forward passes of a stage, and on which `way`, once it has its place in the order.
     """
 
     name: str
@@ -99,6 +106,7 @@ class Job:
     late: bool = False
     begins: int = 0
     ends: int = 0
+    way: Way = Way.FORTH
 
 
 def link(jobs: Sequence[Job]) -> None:
@@ -144,6 +152,9 @@ def in_pipeline_order(
     devices along the pipeline. Where limits cannot be kept it goes on as written.
     """
     last = min((j.depth for j in jobs if j.stage == order.stages - 1 and j.turn >= 0), default=0)
+    back = any(job.depth > last and job.turn >= 0 for job in jobs)
+    for job in jobs:
+        job.way = order.way(job, last) if back else Way.FORTH
     turns = _turns_taken(jobs, place_of, order, last) if order.strict else {}
     state = _Progress(jobs, place_of, order, turns)
     found: list[Job] = []

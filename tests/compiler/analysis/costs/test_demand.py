@@ -55,7 +55,7 @@ def test_the_union_of_overlapping_sets_counts_an_element_once() -> None:
 def test_operations_are_those_of_the_kernel(name: str) -> None:
     kernel = kernel_program(name, size="MINI", element="f32")
     program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
-    demands = [verdict.demand for verdict in program.explain().verdicts]
+    demands = [report.demand for report in program.explain().reports]
     flops = sum(demand.flops for demand in demands if demand is not None)
     wanted = kernel.kernel.flops(dict(kernel.sizes))  # pyright: ignore
     assert flops == pytest.approx(wanted, rel=0.02)
@@ -64,7 +64,7 @@ def test_operations_are_those_of_the_kernel(name: str) -> None:
 def test_loops_around_are_taken_in_the_middle() -> None:
     kernel = kernel_program("gramschmidt", size="MINI", element="f64")
     program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
-    demands = [v.demand for v in program.explain().verdicts if v.demand is not None]
+    demands = [v.demand for v in program.explain().reports if v.demand is not None]
     wanted = kernel.kernel.flops(dict(kernel.sizes))  # pyright: ignore
     assert sum(demand.flops for demand in demands) * kernel.sizes["N"] == pytest.approx(
         wanted, rel=0.15
@@ -74,17 +74,17 @@ def test_loops_around_are_taken_in_the_middle() -> None:
 def test_bytes_are_those_of_the_elements_each_once() -> None:
     kernel = kernel_program("gemm", size="MINI", element="f32")
     program = avial_lab.compile(kernel.text, arrays=kernel.arrays, scalars=kernel.scalars, ranks=1)
-    (verdict,) = program.explain().verdicts
+    (report,) = program.explain().reports
     n, m, k = (kernel.sizes[name] for name in ("NI", "NJ", "NK"))
-    assert verdict.demand is not None
-    assert verdict.demand.nbytes == 4 * (n * k + k * m + 2 * n * m)  # C is read and written
-    assert verdict.demand.element == "f32"
+    assert report.demand is not None
+    assert report.demand.nbytes == 4 * (n * k + k * m + 2 * n * m)  # C is read and written
+    assert report.demand.element == "f32"
     slow = Ceilings(1, "f32", 1e9, 1e6)
-    (held,) = program.explain(slow).verdicts
+    (held,) = program.explain(slow).reports
     assert "bound by memory" in held.model
     assert "1 MB/s" in held.model
     assert f"model: {held.model}" in str(program.explain(slow))
-    assert replace(held, model=verdict.model) == verdict
+    assert replace(held, model=report.model) == report
 
 
 def test_the_line_says_what_bounds_a_phase() -> None:

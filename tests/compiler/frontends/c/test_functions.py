@@ -142,9 +142,9 @@ def test_a_file_is_a_program(tmp_path: Path) -> None:
         a = np.arange(8.0)
         assert scaled(8, a, 2) is None
         np.testing.assert_array_equal(a, np.arange(8.0) * 6)
-    (verdict,) = scaled.explain().verdicts
-    assert verdict.span is not None
-    assert (verdict.span.cell, verdict.span.line) == ("scaled.c", 4)
+    (report,) = scaled.explain().reports
+    assert report.span is not None
+    assert (report.span.cell, report.span.line) == ("scaled.c", 4)
     with pytest.raises(AvialError, match=r"'a' is float64 a\[8\] in C, and was given an array of"):
         scaled(8, np.zeros(9), 2)
     with pytest.raises(AvialError, match="'a' is an array in C"):
