@@ -1,4 +1,4 @@
-"""The plan of a program of loops: what each phase uses, moves and holds, rank by rank."""
+"""The plan of a program: what each phase or task uses, moves and holds, rank by rank."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from avial_lab.artifact.plan_facts import moves_summary, plan_text
 from avial_lab.core.buffers import Storage
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, size, union
 from avial_lab.core.runtime_constants import Use
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes
-from avial_lab.planning.schedule import PhaseRun, Piece
+from avial_lab.planning.schedule import PhaseRun, Piece, Schedule
 from avial_lab.trace import Copy, Move
 
 
@@ -73,9 +73,9 @@ class Plan:
     inputs: what each rank has to be given. results: the last version of all that is written.
     held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
-    footprints: of the first 64 phases, and only for up to 16 ranks. carried: for each of `moves`
-    the arrays whose elements it brings; the 64th is for all from there on. copies: between ranks
-    and their devices, which ever hold `device_bytes`.
+    Of loops alone there are footprints, of the first 64 phases, and only for up to 16 ranks;
+    carried: for each of `moves` the arrays whose elements it brings; the 64th is for all from there
+    on. copies: between ranks and their devices, which ever hold `device_bytes`.
     """
 
     ranks: int
@@ -116,3 +116,60 @@ class Plan:
             for phase in self.phases[:MOST_ROWS]
         )
         return brief(self, f"of {moves_summary(self)}", rows, len(self.phases))
+
+
+def plan_of_tasks(schedule: Schedule) -> Plan:
+    """Of a program of tasks, by its schedule: each task is a phase that is begun once."""
+    storages = {storage.name: storage for storage in schedule.graph.storages}
+    sums: dict[tuple[str, int, int], tuple[int, int]] = {}
+    for each in schedule.transfers:
+        key = each.consumer, each.source, each.dest
+        messages, nbytes = sums.get(key, (0, 0))
+        sums[key] = messages + 1, nbytes + each.nbytes
+    moves = tuple(Move(*ends, *amounts) for ends, amounts in sums.items())
+    received: dict[str, int] = {}
+    for move in moves:
+        received[move.phase] = received.get(move.phase, 0) + move.nbytes
+    ranks = schedule.topology.ranks
+    held = [
+        sum(size(union(boxes)) * storages[name].itemsize for name, boxes in place.items())
+        for place in _boxes_by_place(schedule, ranks + len(schedule.drivers))
+    ]
+    return Plan(
+        ranks=ranks,
+        inputs=schedule.inputs,
+        results=schedule.results,
+        moves=moves,
+        held_bytes=tuple(held[:ranks]),
+        phases=tuple(
+            PhaseCount(t.name, 1, received.get(t.name, 0), 1) for t in schedule.graph.tasks
+        ),
+        complete=True,
+        storages=schedule.graph.storages,
+        copies=schedule.copied,
+        device_bytes=tuple(held[ranks:]),
+    )
+
+
+def _boxes_by_place(schedule: Schedule, places: int) -> list[dict[str, list[Box]]]:
+    """What each place ever holds, by storage."""
+    found: list[dict[str, list[Box]]] = [{} for _ in range(places)]
+
+    def holds(place: int, storage: str, *boxes: Box) -> None:
+        found[place].setdefault(storage, []).extend(boxes)
+
+    topology = schedule.topology
+    for piece in (*schedule.inputs, *schedule.results):
+        holds(piece.rank, piece.storage, piece.box)
+    for each in schedule.transfers:
+        holds(each.source, each.storage, each.box)
+        holds(each.dest, each.storage, each.box)
+    for each in schedule.copies:
+        holds(each.source, each.storage, each.box)
+        holds(each.dest, each.storage, each.box)
+    for task in schedule.graph.tasks:
+        placement = schedule.placement_of[task.name]
+        own = topology.place_of(placement.device) if schedule.drivers else placement.rank
+        for access in task.accesses:
+            holds(own, access.storage, *access.region)
+    return found

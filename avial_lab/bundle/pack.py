@@ -259,7 +259,6 @@ def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Ca
     packing.add_arrays(wish.name, "in", arrays)
     packing.add_arrays(wish.name, "out", answers.arrays)
     plan, manifest = program.plan, program.binary.manifest
-    copies = plan.copies if plan is not None else program.schedule.copied
     return Case(
         name=wish.name,
         program=wish.program,
@@ -267,8 +266,8 @@ def _packed_case(packing: Packing, wish: Wish, given: Given, *, seed: int) -> Ca
         ranks=manifest.ranks,
         gpus=len(manifest.drivers),
         allowed=answers.allowed,
-        copies=by_places(copies),
-        sent_bytes=plan.bytes_moved if plan is not None and plan.complete else None,
+        copies=by_places(plan.copies),
+        sent_bytes=plan.bytes_moved if program.of_loops and plan.complete else None,
         note="" if manifest.drivers else "nothing of it runs on a device",
     )
 

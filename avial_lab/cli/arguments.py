@@ -210,6 +210,10 @@ def argument_parser() -> argparse.ArgumentParser:
         help="measure this machine's cores, memory and messages, and keep that for `here`",
     )
     topology.add_argument(
+        "--hosts", metavar="A,B", help="with --measure: these machines, and messages between them"
+    )
+    topology.add_argument("--ppn", type=int, metavar="N", help="ranks on each host; default: 2")
+    topology.add_argument(
         "-o",
         "--output",
         type=Path,

@@ -24,7 +24,6 @@ from pathlib import Path
 from avial_lab.core.cache import Cache
 from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import Outcome, find_tool, install_hint, run, version_of
-from avial_lab.machine.devices.cuda import chip_named
 
 #: The major version of LLVM and MLIR that the passes' names and the bindings' API are of.
 LLVM_MAJOR = 22
@@ -411,49 +410,52 @@ def check_blas() -> Iterator[Finding]:
 
 
 _GPUS = """
-import ctypes, json, sys
-try:
-    cuda = ctypes.CDLL("libcuda.so.1")
-except OSError:
-    print(json.dumps([0, []])); sys.exit()
-number = ctypes.c_int()
-if cuda.cuInit(0) != 0:
-    print(json.dumps([0, []])); sys.exit()
-cuda.cuDriverGetVersion(ctypes.byref(number))
-driver = number.value
-cuda.cuDeviceGetCount(ctypes.byref(number))
-gpus = []
-for k in range(number.value):
-    device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    cuda.cuDeviceGet(ctypes.byref(device), k)
-    cuda.cuDeviceGetName(name, 256, device)
-    cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
-    cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
-    gpus.append([name.value.decode(), f"{major.value}{minor.value}"])
-print(json.dumps([driver, gpus]))
+import json
+from avial_lab.machine.real_gpus import gpus_here, why_no_kernel
+found = gpus_here()
+told = {"cuda": found.cuda, "gpus": len(found.gpus), "said": str(found), "kernel": "", "cupy": ""}
+if found.gpus:
+    told["kernel"] = why_no_kernel()
+    try:
+        import cupy
+        cupy.cuda.runtime.getDeviceCount()
+    except ImportError as error:
+        told["cupy"] = str(error)
+    except Exception as error:
+        told["cupy"] = f"{type(error).__name__}: {error}"
+print(json.dumps(told))
 """
 
 
 def check_gpu() -> Iterator[Finding]:
-    """The driver's own word, in a child; CuPy by its package alone."""
+    """The driver's own word, in a child, which loads a kernel, and CuPy where it is installed."""
     outcome = run(_python(_GPUS), limit_s=_SLOW_S)
     if outcome.returncode != 0:
         advice = "the NVIDIA driver does not answer; GPU tasks run emulated"
         yield Finding("gpu", Verdict.WARN, outcome.complaint, advice)
         return
-    driver, found = json.loads(outcome.stdout)
-    gpus = [f"{name} ({chip_named(digits)})" for name, digits in found]
-    if not gpus:
-        yield Finding("gpu", Verdict.OK, "none; GPU tasks run emulated")
+    told = json.loads(outcome.stdout)
+    if not told["gpus"]:
+        yield Finding("gpu", Verdict.OK, f"none, GPU tasks run emulated: {told['said']}")
         return
+    if told["kernel"]:
+        fact = f"{told['said']}; it does not load our kernels: {told['kernel']}"
+        yield Finding("gpu", Verdict.FAIL, fact, "a driver of CUDA 10 or newer, and sm_70 or newer")
+        return
+    yield Finding("gpu", Verdict.OK, f"{told['said']}; it loads our kernels")
+    yield _cupy_finding(told["cuda"], told["cupy"])
+
+
+def _cupy_finding(cuda: int, refusal: str) -> Finding:
+    """Programs run without it; arrays of its own are used where they lie."""
     packages = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-    cupy = next((f"{name} {version}" for name in packages if (version := version_of(name))), None)
-    extra = "cuda13" if driver >= 13000 else "cuda12"
-    cuda = f"{driver // 1000}.{driver % 1000 // 10}"
-    fact = f"{', '.join(gpus)}; driver for CUDA {cuda}; {cupy or 'no CuPy'}"
-    advice = "" if cupy else f'to use it, in the clone: pip install -e ".[{extra}]"'
-    yield Finding("gpu", Verdict.OK, fact, advice)
+    there = next((f"{name} {version}" for name in packages if (version := version_of(name))), None)
+    advice = f'in the clone: pip install -e ".[{"cuda13" if cuda >= 13000 else "cuda12"}]"'
+    if there is None:
+        return Finding("cupy", Verdict.OK, "none, programs do without", f"to use it, {advice}")
+    if refusal:
+        return Finding("cupy", Verdict.WARN, f"{there} does not load: {refusal}", advice)
+    return Finding("cupy", Verdict.OK, f"{there} loads")
 
 
 def check_pictures() -> Iterator[Finding]:

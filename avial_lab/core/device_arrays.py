@@ -106,8 +106,8 @@ def is_on_device(value: object) -> bool:
 def device_array(name: str, value: object) -> DeviceArray:
     """Where it lies; BindError for what cannot be used in place."""
     interface = cast("Any", getattr(value, "__cuda_array_interface__", None))
-    if interface is None:
-        return _by_dlpack(name, value)
+    if interface is None or (_never_changes(value) and hasattr(value, "__dlpack__")):
+        return _by_dlpack(name, value)  # JAX's interface tells no stream, and it has its own
     try:
         shape = tuple(int(extent) for extent in interface["shape"])
         dtype = np.dtype(interface["typestr"])

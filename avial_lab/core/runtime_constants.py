@@ -219,16 +219,19 @@ class HereUse(IntEnum):
 
     WRITTEN = 1
     TEMPORARY = 2
+    FRESH = 4
+    """Made for this run: nobody sees it where the run fails."""
 
 
 class HereResult(IntEnum):
     """How it ended: `FAILED` with a text in `avial_failed`; `REFUSED` with nothing done that
-    anybody sees.
+    anybody sees; `STOPPED` by an interrupt.
     """
 
     DONE = 0
     FAILED = 1
     REFUSED = 2
+    STOPPED = 3
 
 
 PREFIXES: dict[type[Enum], str] = {

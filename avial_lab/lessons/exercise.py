@@ -318,7 +318,7 @@ def _messages(program: Program, messages: int | None, nbytes: int | None) -> Ite
 
 def _copied(program: Program, wanted: int) -> Finding:
     """With who copies how much, where it is another number of bytes."""
-    planned = program.plan.copies if program.plan is not None else program.schedule.copied
+    planned = program.plan.copies
     what = f"{count(wanted, 'byte')} between hosts and GPUs"
     found = sum(copy.nbytes for copy in planned)
     if found != wanted:

@@ -10,12 +10,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from avial_lab.core.c_compiler import any_compiler, loaded
 from avial_lab.core.element_types import ELEMENT_TYPES
 from avial_lab.core.errors import AvialError
 from avial_lab.machine.host import Machine, pinned_environment, pins, this_machine
+from avial_lab.machine.measured import MeasuredNode
 from avial_lab.machine.roofline import Ceilings
 
 _LEAST_TRIAD_BYTES = 3 << 26  # 192 MiB in three arrays: more than the last cache of most machines
@@ -49,6 +51,27 @@ def measure_ceilings(threads: int, element: str) -> Ceilings:
     found = json.loads(done.stdout)
     caches = tuple((int(level), float(rate)) for level, rate in found["caches"])
     return Ceilings(threads, element, found["flops"], found["triad"], found["vector_bits"], caches)
+
+
+def measure_node(cores: int, say: Callable[[str], None] = lambda _: None) -> MeasuredNode:
+    """A core of this machine, and its memory by so many of them. `say` is told what is measured.
+
+    Raises AvialError where there is no C compiler with OpenMP.
+    """
+    say("arithmetic, memory and caches of one core")
+    one = measure_ceilings(1, "f64")
+    say("memory by all cores at once")
+    everyone = measure_ceilings(cores, "f64")
+    memory = max(one.bytes_per_s, everyone.bytes_per_s)
+    return MeasuredNode(one.flops_per_s, one.bytes_per_s, memory, _caches(one))
+
+
+def _caches(one: Ceilings) -> tuple[tuple[int, float], ...]:
+    """(Half of a cache: the other half is for what else is there.)"""
+    room = {cache.level: cache.nbytes // 2 for cache in this_machine().caches}
+    return tuple(
+        (room[level], rate) for level, rate in one.cache_bytes_per_s if rate > one.bytes_per_s
+    )
 
 
 def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from avial_lab.core.cache import Cache, digest, fingerprint
 from avial_lab.core.files import cache_folder
-from avial_lab.core.words import brief, format_bytes, format_seconds
+from avial_lab.core.words import brief, count, format_bytes, format_seconds
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.host import this_machine
 from avial_lab.machine.platform import Link, Node, Platform
+from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
 
 HERE = "here"
@@ -26,31 +27,55 @@ HERE = "here"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Rates of one core but for memory_bytes_per_s, of all at once; caches as of a `Node`. A
-    message of n bytes takes latency_s + n / bytes_per_s; residual: the median of what that is off,
-    relative.
-    """
+class MeasuredNode:
+    """Rates of one core but for memory_bytes_per_s, of all at once; caches as of a `Node`."""
 
     core_flops_per_s: float
     core_bytes_per_s: float
     memory_bytes_per_s: float
     caches: tuple[tuple[int, float], ...]
-    latency_s: float
-    bytes_per_s: float
-    residual: float
 
-    def platform(self) -> Platform:
-        node = Node(
-            "localhost",
-            cores=this_cpu().cores,
+    def node(self, name: str, *, cores: int, memory_bytes: int) -> Node:
+        return Node(
+            name,
+            cores=cores,
             core_flops_per_s=self.core_flops_per_s,
             core_bytes_per_s=self.core_bytes_per_s,
             memory_bytes_per_s=self.memory_bytes_per_s,
-            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            memory_bytes=memory_bytes,
             caches=self.caches,
         )
-        link = Link("messages", self.bytes_per_s, self.latency_s, "shared memory")
+
+
+@dataclass(frozen=True)
+class MeasuredMessages:
+    """A message of n bytes takes latency_s + n / bytes_per_s; residual: the median of what that is
+    off, relative. One of at most eager_bytes is sent before its receiver is ready.
+    """
+
+    latency_s: float
+    bytes_per_s: float
+    residual: float
+    eager_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{format_seconds(self.latency_s)} and {self.bytes_per_s / 1e9:.2f} GB/s "
+            f"(a line through all sizes; half of them within {100 * self.residual:.0f} %), "
+            f"eager up to {format_bytes(self.eager_bytes)}"
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """This machine: a core, its memory, messages between two of its ranks."""
+
+    node: MeasuredNode
+    messages: MeasuredMessages
+
+    def platform(self) -> Platform:
+        node = self.node.node("localhost", cores=this_cpu().cores, memory_bytes=memory_here())
+        link = _link("messages", self.messages, "shared memory")
         inside = {node.name: link.name}
         return Platform((node,), (link,), "this machine, measured", "measured here", inside)
 
@@ -60,35 +85,103 @@ class Measured:
         return Topology(ranks, local.devices, self.platform())
 
     def __str__(self) -> str:
-        caches = "".join(
-            f", {rate / 1e9:.1f} GB/s up to {format_bytes(room)}" for room, rate in self.caches
-        )
-        return (
-            f"a core: {self.core_flops_per_s / 1e9:.1f} GFLOP/s on f64, "
-            f"{self.core_bytes_per_s / 1e9:.1f} GB/s from memory{caches}\n"
-            f"all {this_cpu().cores} cores: {self.memory_bytes_per_s / 1e9:.1f} GB/s from memory\n"
-            f"messages: {format_seconds(self.latency_s)} and {self.bytes_per_s / 1e9:.2f} GB/s "
-            f"(a line through all sizes; half of them within {100 * self.residual:.0f} %)"
-        )
+        return f"{node_words(self.node, this_cpu().cores)}\nmessages: {self.messages}"
 
     def __repr__(self) -> str:
         return brief(self, "of this machine")
 
 
+@dataclass(frozen=True)
+class MeasuredHosts:
+    """Hosts as they were measured; `inside` where one of them had two ranks, `between` where there
+    are two hosts.
+    """
+
+    nodes: tuple[Node, ...]
+    inside: MeasuredMessages | None
+    between: MeasuredMessages | None
+
+    def topology(self) -> Topology:
+        """One switch, to which each host has a link; a message goes over two."""
+        links: list[Link] = []
+        inside: dict[str, str] = {}
+        uplinks: dict[str, tuple[tuple[str, str], ...]] = {}
+        if self.inside is not None:
+            link = _link("messages", self.inside, "shared memory")
+            links.append(link)
+            inside = {node.name: link.name for node in self.nodes}
+        if self.between is not None:
+            half = replace(self.between, latency_s=self.between.latency_s / 2)
+            for node in self.nodes:
+                link = _link(f"{node.name}-network", half, "ethernet")
+                links.append(link)
+                uplinks[node.name] = (("switch", link.name),)
+        names = ", ".join(node.name for node in self.nodes)
+        platform = Platform(
+            self.nodes, tuple(links), f"{names}, measured", "measured", inside, uplinks
+        )
+        return topology_on(platform)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{node.name}: {count(node.ranks, 'rank')}; {node_words(node, node.cores)}"
+            for node in self.nodes
+        ]
+        for where, found in (("on a host", self.inside), ("between hosts", self.between)):
+            if found is not None:
+                lines.append(f"messages {where}: {found}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(len(self.nodes), 'host')}")
+
+
+def node_words(node: MeasuredNode | Node, cores: int) -> str:
+    """What a core does, and what all of them do."""
+    caches = "".join(
+        f", {rate / 1e9:.1f} GB/s up to {format_bytes(room)}" for room, rate in node.caches
+    )
+    return (
+        f"a core: {node.core_flops_per_s / 1e9:.1f} GFLOP/s on f64, "
+        f"{node.core_bytes_per_s / 1e9:.1f} GB/s from memory{caches}\n"
+        f"all {cores} cores: {node.memory_bytes_per_s / 1e9:.1f} GB/s from memory"
+    )
+
+
+def _link(name: str, messages: MeasuredMessages, kind: str) -> Link:
+    rate, latency_s = messages.bytes_per_s, messages.latency_s
+    return Link(name, rate, latency_s, kind, eager_bytes=messages.eager_bytes)
+
+
+def memory_here() -> int:
+    """Bytes of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def line_through(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Latency, bytes a second and residual of the line that is nearest to all sizes, relative to
-    what each takes (Hockney 1994).
+    """Latency, bytes a second and residual of the line (Hockney 1994) that is nearest to all sizes
+    in the logarithm of what each takes: half as long is as wrong as twice as long.
 
     >>> latency, rate, off = line_through([8, 1 << 20], [1e-6 + 8e-9, 1e-6 + (1 << 20) * 1e-9])
     >>> round(latency * 1e9), round(rate / 1e6), off < 1e-9
     (1000, 1000, True)
     """
     n, took = np.array(sizes, np.float64), np.array(seconds, np.float64)
-    rows = np.stack([1 / took, n / took], 1)
-    (latency, each), *_ = np.linalg.lstsq(rows, np.ones(n.size), rcond=None)
-    latency, each = max(float(latency), 0.0), max(float(each), 1e-15)
+    line = np.log([took.min(), took.max() / n.max()])  # of latency and of seconds a byte
+    for _ in range(_FIT_STEPS):
+        latency, each = np.exp(line)
+        told = latency + n * each
+        slopes = np.stack([latency / told, n * each / told], 1)
+        step = np.array(np.linalg.lstsq(slopes, np.log(took / told), rcond=None)[0], np.float64)
+        line = np.maximum(line + step.clip(-1, 1), np.log(_LEAST_S))
+    latency, each = np.exp(line)
     off = np.abs((latency + n * each) / took - 1)
-    return latency, 1 / each, float(np.median(off))
+    return float(latency), float(1 / each), float(np.median(off))
+
+
+_FIT_STEPS = 50
+_LEAST_S = 1e-15
+"""A latency, and a byte's time: where the sizes do not tell it, it is nothing."""
 
 
 # Kept ---------------------------------------------------------------------------------------------
@@ -104,14 +197,19 @@ def kept() -> Measured | None:
     data = _store().get(_key())
     try:
         told = cast("dict[str, Any]", json.loads(data)) if data is not None else {}
-        caches = tuple((int(room), float(rate)) for room, rate in told.pop("caches", ()))
-        numbers = {name: float(value) for name, value in told.items()}
-    except (ValueError, TypeError, AttributeError):
+        found = Measured(node_in(told["node"]), MeasuredMessages(**told["messages"]))
+        numbers = [*asdict(found.messages).values(), *(asdict(found.node) | {"caches": 0}).values()]
+        right = all(isinstance(value, int | float) and value >= 0 for value in numbers)
+    except (ValueError, TypeError, AttributeError, KeyError):
         return None
-    known = {each.name for each in fields(Measured)} - {"caches"}
-    if set(numbers) != known or not all(value >= 0 for value in numbers.values()):
-        return None
-    return Measured(caches=caches, **numbers)
+    return found if right else None
+
+
+def node_in(told: dict[str, Any]) -> MeasuredNode:
+    """What `asdict` made of it, from JSON. Raises TypeError and ValueError for another form."""
+    caches = tuple((int(room), float(rate)) for room, rate in told["caches"])
+    rates = {name: float(value) for name, value in told.items() if name != "caches"}
+    return MeasuredNode(**rates, caches=caches)
 
 
 def _store() -> Cache:

@@ -18,6 +18,7 @@ from avial_lab.machine.constants import (
     CLOCK_HZ,
     CORE_CACHE_BYTES_PER_S,
     CORES_THAT_FILL_MEMORY,
+    EAGER_BYTES,
     HOST_LINK_BYTES_PER_S,
     HOST_LINK_LATENCY_S,
     LAST_CACHE_BYTES_PER_S,
@@ -130,6 +131,8 @@ class Link:
     shared: bool = True
     """Whether messages slow each other: not on a switch's own inside, which SimGrid calls a
     fatpipe."""
+    eager_bytes: int = EAGER_BYTES
+    """A message of at most so much is sent before its receiver is ready for it."""
 
     def __repr__(self) -> str:
         rate = f"{_rate(self.bandwidth_bytes_per_s)}B/s"
@@ -265,6 +268,10 @@ class Platform:
         """Of one message that has all links for itself."""
         rates = (self._links[name].bandwidth_bytes_per_s for name, _ in hops)
         return min(rates, default=float("inf"))
+
+    def eager_bytes(self, hops: tuple[Hop, ...]) -> int:
+        """What the most wary of them lets go at once."""
+        return min((self._links[name].eager_bytes for name, _ in hops), default=EAGER_BYTES)
 
     def __str__(self) -> str:
         kinds = dict.fromkeys(link.kind for link in self.links)

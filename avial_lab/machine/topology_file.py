@@ -18,7 +18,7 @@
 
 A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core, and GPUs; the last two, of
 a GPU's link to its host, may be left out. Links may be not `shared` by their messages, or not
-`duplex`.
+`duplex`; messages up to `eager: 64 KiB` leave before their receiver is ready.
 
         gpus: {count: 2, arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB,
                host_bandwidth: 50 GB/s, host_latency: 8 us}
@@ -41,7 +41,7 @@ from typing import Any, cast
 
 from avial_lab.core.errors import AvialError, CellSpan
 from avial_lab.core.files import text_of
-from avial_lab.machine.constants import MOST_ETHERNET_BYTES_PER_S
+from avial_lab.machine.constants import EAGER_BYTES, MOST_ETHERNET_BYTES_PER_S
 from avial_lab.machine.platform import Accelerator, Link, Node, Platform
 from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
@@ -147,7 +147,7 @@ _NODE = (
 )  # fmt: skip
 _GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host_latency")
 _NEEDED_GPU = _GPU[1:5]
-_LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex")
+_LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex", "eager")
 _CACHE = ("size", "bandwidth")
 _MEMBERS = ("name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings")
 
@@ -172,7 +172,7 @@ def _topology(root: _Reader) -> Topology:
     if "switch" in members:
         like = _known(members["switch"], links)
         for name in names:
-            own = Link(f"{name}-{like.name}", like.bandwidth_bytes_per_s, like.latency_s, like.kind)
+            own = replace(like, name=f"{name}-{like.name}")
             made.append(own)
             uplinks[name] = (("switch", own.name),)
     if "uplinks" in members:
@@ -266,7 +266,10 @@ def _link(entry: _Reader) -> Link:
         )
     latency_s = members["latency"].quantity("latency", Quantity.SECONDS)
     said = {key: members[key].truth(key) for key in ("shared", "duplex") if key in members}
-    return Link(members["name"].word("name"), rate, latency_s, kind, **said)
+    eager = EAGER_BYTES
+    if "eager" in members:
+        eager = int(members["eager"].quantity("eager", Quantity.BYTES))
+    return Link(members["name"].word("name"), rate, latency_s, kind, eager_bytes=eager, **said)
 
 
 def _known(entry: _Reader, links: Mapping[str, Link]) -> Link:
@@ -419,6 +422,8 @@ def _link_words(link: Link) -> dict[str, str]:
         "latency": written(link.latency_s, Quantity.SECONDS),
     }  # fmt: skip
     said = {"shared": link.shared, "duplex": link.duplex}
+    if link.eager_bytes != EAGER_BYTES:
+        words["eager"] = written(link.eager_bytes, Quantity.BYTES)
     return words | {key: "no" for key, value in said.items() if not value}
 
 

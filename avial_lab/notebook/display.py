@@ -216,10 +216,10 @@ def show_view(view: View) -> Bundle:
         figures += [Figure(plot.nest_figure(nest), plot.nest_text(nest)) for nest in drawn]
     if "dag" in parts or "lanes" in parts:
         figures.append(_graph_figure(program.graph, program.schedule, program.trace, parts))
-    if "split" in parts and program.plan is not None:
+    if "split" in parts and program.of_loops:
         split = plot.split_table(program.plan).to_text()
         figures.append(Figure(plot.split_figure(program.plan), split))
-    if "messages" in parts and program.plan is not None:
+    if "messages" in parts and program.of_loops:
         figures.append(_messages_figure(program, program.plan))
     if "stages" in parts:
         figures.append(

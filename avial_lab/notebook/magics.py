@@ -410,7 +410,7 @@ class AvialMagics(Magics):
             machine = topology_called(options.topology)
         if (options.bandwidth, options.latency) != (1.0, 1.0):
             machine = machine.with_links(bandwidth=options.bandwidth, latency=options.latency)
-        if program.plan is not None:
+        if program.of_loops:
             scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
             display(scaling)
             display(scaling.last)

@@ -3,8 +3,9 @@
 Version, what it was called with -> CallHere, where nothing that the code does can end this process
 or take long; arguments -> the function's result.
 
-A call is made here where one with the same arguments (sizes, integers) was made in a process of its
-own before and did not take long. What raises an exception, raises it here, too.
+What raises an exception, raises it here, too; Ctrl-C ends a call. On systems where it cannot, a
+call is made here where one with the same arguments (sizes, integers) was made in a process of its
+own before and did not take long.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ from avial_lab.program.function_calls import (
     print_out,
 )
 from avial_lab.program.program import Program
-from avial_lab.runtime.native.here import RunHere, may_run_here, run_here
+from avial_lab.runtime.rank.here import RunHere, may_run_here, run_here
 
 LONG_S = 0.05
 """A call that took as long runs where Ctrl-C can end it."""
+CALLS_TO_RETRY = 64
+"""One thread, or all: what was slower is tried again after so many calls."""
+IN_PLACE_S = 0.25
+"""Calls that take longer write into copies, which Ctrl-C may leave half written."""
 MOST_FAILURES = 100
 """Exceptions after which calls go to another process again: each may lose some small memory."""
 MOST_SLOWER = 3
-"""Calls in succession that took long, or longer than there by so much; then they go there again."""
-_SLOWER = 1.5
+"""Calls in succession that took long where nothing can end them; then they go there again."""
 
 Array = np.ndarray[Any, Any]
 
@@ -110,11 +114,12 @@ class Raised(Exception):
 
 @dataclass(repr=False)
 class CallHere:
-    """there_s: what a call took in another process. around: where the function's surroundings are,
-    and what they were when it was compiled. own: the arrays of the last call's results. Which
-    argument goes where: arrays, whose address is handed over; numbers, into the program's memory;
-    captured ones, with their sizes. results are numbers, made are arrays. sizes: the open
-    ones. Closed after `most_s` in calls. log: that of prints, by its name.
+    """took_s: what the last call took; None before the first. around: where the function's
+    surroundings are, and what they were when it was compiled. own: the arrays of the last call's
+    results. Which argument goes where: arrays, whose address is handed over; numbers, into the
+    program's memory; captured ones, with their sizes. results are numbers, made are arrays. sizes:
+    the open ones. Closed after `most_s` in calls. log: that of prints, by its name. paces: what a
+    call takes, by the number of its threads.
     """
 
     program: Program
@@ -123,7 +128,9 @@ class CallHere:
     run: RunHere
     names: Sequence[str]
     around: Surroundings
-    there_s: float
+    took_s: float | None = None
+    paces: dict[int, float] = field(default_factory=dict[int, float])
+    calls: int = 0
     own: dict[str, Array] = field(default_factory=dict[str, Array])
     failures: int = 0
     slower: int = 0
@@ -140,12 +147,14 @@ class CallHere:
     log: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def __repr__(self) -> str:
-        state = "no more" if self.closed else f"after {format_seconds(self.there_s)} there"
-        return brief(self, f"of {self.program.name}: {state}")
+        took = "not yet" if self.took_s is None else format_seconds(self.took_s)
+        return brief(self, f"of {self.program.name}: {'no more' if self.closed else took}")
 
     def __call__(self, args: Sequence[object]) -> object:
-        """Raises NotHere before anything is done, and Raised with all arrays as they were."""
-        if self.closed:
+        """Raises NotHere before anything is done, and Raised and KeyboardInterrupt with all arrays
+        as they were.
+        """
+        if self.closed or not self.run.is_whole:
             raise NotHere
         for space, name, value in self.around:
             if space.get(name) is not value:
@@ -167,8 +176,9 @@ class CallHere:
             for log in self.log.values():
                 log[:LOG_HEAD] = 0
             began = time.perf_counter()
-            ended = run()
-            self._judge(time.perf_counter() - began)
+            threads = self._threads()
+            ended = run(in_place=self.is_in_place, threads=threads)
+            self._judge(time.perf_counter() - began, threads)
             if self.log and ended != HereResult.REFUSED:
                 print_out(self.translated, self.log)
             for name, cell in self.results:
@@ -177,6 +187,8 @@ class CallHere:
                 self.failures += 1
                 self.closed |= self.failures >= MOST_FAILURES
                 raise Raised(run.failure())
+        if ended == HereResult.STOPPED:
+            raise KeyboardInterrupt
         if ended == HereResult.REFUSED:
             raise NotHere
         self.own = own
@@ -185,9 +197,32 @@ class CallHere:
         given_by_name = dict(zip(self.names, args, strict=True))
         return handed_back(self.translated.result, given_by_name, own, self.sizes)
 
-    def _judge(self, took: float) -> None:
-        slow = took > LONG_S or took > _SLOWER * self.there_s
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the next call writes into the caller's arrays themselves: it comes to its end,
+        before anybody has waited too long for an answer to Ctrl-C.
+        """
+        took_s = self.took_s
+        return took_s is not None and took_s <= IN_PLACE_S and self.translated.is_certain
+
+    def _threads(self) -> int:
+        """How many are the fastest, as calls so far say: where others compute, too, a loop of a
+        millisecond takes many on all cores. All where their number decides about bits.
+        """
+        most = self.run.threads
+        if most == 1 or self.program.built.reordered:
+            return most
+        self.calls += 1
+        if len(self.paces) < 2:
+            return 1 if self.calls > 2 else most
+        best = min(self.paces, key=self.paces.__getitem__)
+        return best if self.calls % CALLS_TO_RETRY else most + 1 - best
+
+    def _judge(self, took: float, threads: int) -> None:
+        slow = took > LONG_S and not self.run.stops
         self.slower = self.slower + 1 if slow else 0
+        self.took_s = took
+        self.paces[threads] = min(took, 0.75 * self.paces.get(threads, took) + 0.25 * took)
         self.spent_s += took
         self.closed |= self.slower >= MOST_SLOWER or self.spent_s > self.most_s
 
@@ -196,26 +231,28 @@ def call_here(
     version: Compiled,
     given: Mapping[str, object],
     around: Surroundings,
-    there_s: float,
+    there_s: float | None,
     runs: dict[str, RunHere | None],
 ) -> CallHere | None:
-    """None where the call cannot be made here. runs: what is loaded already, by the binaries' keys;
-    calls that differ in the integers that are handed over have one.
+    """None where the call cannot be made here. there_s: what it took in another process; None where
+    it was not made there. runs: what is loaded already, by the binaries' keys; calls that differ in
+    the integers that are handed over have one.
     """
     program, translated, sizes = version.program, version.translated, version.sizes
-    if translated.apart or there_s > LONG_S or not may_run_here(program.binary):
+    if translated.apart or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
         return None
     key = program.binary.key
-    if key not in runs:
+    run = runs.get(key)
+    if key not in runs or (run is not None and not run.is_whole):
         written = {access.storage for access in program.built.written}
-        runs[key] = run_here(program.binary, written)
-    run = runs[key]
+        run = runs[key] = run_here(program.binary, written, new_results(translated.result, sizes))
     if run is None:
         return None
-    names = list(given)
-    here = CallHere(program, translated, sizes, run, names, around, there_s)
+    if not run.stops and (there_s is None or there_s > LONG_S or translated.endless):
+        return None
+    here = CallHere(program, translated, sizes, run, list(given), around)
     for at, (name, value) in enumerate(given.items()):
         if name in run.place and isinstance(value, np.ndarray):
             here.arrays.append((at, run.place[name]))

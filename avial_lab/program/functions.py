@@ -41,7 +41,6 @@ from avial_lab.core.errors import (
 from avial_lab.core.words import brief, count, format_seconds
 from avial_lab.program.annotations import Declared, declared
 from avial_lab.program.calls_here import (
-    LONG_S,
     CallHere,
     NotHere,
     Pace,
@@ -69,7 +68,7 @@ from avial_lab.program.other_sizes import for_sizes
 from avial_lab.program.program import Program
 from avial_lab.program.session import cluster_for
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
-from avial_lab.runtime.native.here import RunHere
+from avial_lab.runtime.rank.here import RunHere
 from avial_lab.trace import Trace
 
 if TYPE_CHECKING:
@@ -156,8 +155,10 @@ class FunctionProgram:
         here = self._here.get(key)
         if here is not None and here.spent_s > here.most_s:
             self._spent(given, self._here.pop(key).spent_s)
+        elif here is not None and not here.run.is_whole:
+            del self._here[key]
         version = self.version(given)
-        if key is not None and key not in self._here and self._is_short(version, given):
+        if key is not None and key not in self._here and not self._placed:
             self._keep_here(key, version, given)
             if key in self._here:
                 return self(*args)
@@ -192,18 +193,14 @@ class FunctionProgram:
         if family is not None:
             family.spent[size] = family.spent.get(size, 0.0) + took_s
 
-    def _is_short(self, version: Version, given: Mapping[str, object]) -> bool:
-        """Whether a call of other sizes can be made in this process at once."""
-        pace = self._paces.get(version.translated)
-        return pace is not None and not self._placed and pace.longest(given) <= LONG_S
-
     def _keep_here(self, key: object, version: Version, given: Mapping[str, object]) -> None:
         """The next call with such arguments is made in this process, where that is safe."""
         if key in self._here and self._here[key].closed:
             return
         around = surroundings_of(self.py_func)
-        took = self._paces[version.translated].longest(given)
-        made = call_here(version, given, around, took, self._loaded)
+        pace = self._paces.get(version.translated)
+        there_s = None if pace is None else pace.longest(given)
+        made = call_here(version, given, around, there_s, self._loaded)
         if made is None:
             return
         if version.sizes and not self.options.get("dynamic"):
@@ -499,7 +496,8 @@ class FunctionProgram:
         given = dict(zip(here.names, args, strict=True))
         arrays = arrays_of(given, here.translated) | own_arrays(here.translated, here.sizes)
         arrays |= here.own
-        trace = Trace(1, (), threads=(1,), note="in the calling process")
+        threads = (here.run.threads,)
+        trace = Trace(1, (), threads=threads, note="in the calling process")
         return replace(here.program, arrays=arrays, trace=trace)
 
     def explain(self) -> Explanation:
@@ -562,7 +560,7 @@ def _told_of(version: Version) -> str:
     """
     u: float64[20, 31], v: float64[20, 31]   compiled in 0.41 s
         line 15  S1  divided over the ranks
-        calls in a process of their own: line 15: how long the loop runs depends on data
+        calls in a process of their own: line 15: what a subscript reaches is known only …
     """
     program, apart = version.program, version.translated.apart
     arrays = [f"{n}: {a.dtype}{[*a.shape]}" for n, a in program.arrays.items()]
@@ -585,7 +583,7 @@ MOST_HERE = 256
 MOST_OPEN_S = 1.0
 """Of calls of one size by a version for any; then that size gets one of its own."""
 
-MOST_HERE_BYTES = 64 << 20
+MOST_HERE_BYTES = 256 << 20
 """Of second copies of arrays, of all sizes together."""
 
 _PLAIN = {"ranks", "trace", "dynamic"}

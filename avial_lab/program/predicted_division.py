@@ -19,7 +19,7 @@ def with_best_division(question: Build, made: Callable[[Build], Program]) -> tup
     taken, which sends no more messages. Raises ScheduleError for a program of tasks.
     """
     first = made(_divided(question, Division()))
-    if first.plan is None:
+    if not first.of_loops:
         question.options.division.refuse_for_tasks()
     found = {Division(): first.predicted().makespan_s}
     for division in _others(first.schedule.topology.ranks):

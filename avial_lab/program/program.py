@@ -24,7 +24,7 @@ import numpy as np
 from avial_lab import plot
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
-from avial_lab.artifact.plan import Plan
+from avial_lab.artifact.plan import Plan, plan_of_tasks
 from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.compiler.frontends.notation.header import (
     holds_schedule,
@@ -271,11 +271,20 @@ class Program:
         return shared_compiler().ask(question).text
 
     @property
-    def plan(self) -> Plan | None:
-        """What a program of loops will move on its ranks; None for one of tasks alone, whose
-        `schedule` says it.
+    def plan(self) -> Plan:
+        """What it will move between its ranks and to and from their devices, and what each of them
+        will hold.
         """
-        return self.built.plan
+        return self.built.plan or self._plan_of_tasks
+
+    @cached_property
+    def _plan_of_tasks(self) -> Plan:
+        return plan_of_tasks(self.schedule)
+
+    @property
+    def of_loops(self) -> bool:
+        """Or else of tasks."""
+        return self.built.plan is not None
 
     def explain(self, ceilings: Ceilings | None = None) -> Explanation:
         """Loop report and why, what each phase asks of the machine and what bounds it,
@@ -316,7 +325,7 @@ class Program:
 
     def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
         """As `simulate`; without a machine on the program's own, whatever the session's is."""
-        if self.plan is None:
+        if not self.of_loops:
             return simulated(self._schedule_on(machine), self.costs(machine))
         walked = self._walked(machine, trips)
         trace = simulated_turns(walked.turns, walked.costs, walked.topology)
@@ -335,7 +344,7 @@ class Program:
         up to all that the machine has: where more of them stop paying, and why. All by the
         roofline: what was measured is of one number of ranks.
         """
-        if self.plan is None:
+        if not self.of_loops:
             raise AvialError(
                 "a program of tasks is as fast as its placement",
                 hint="avial_lab.plan(…) compares policies; simulate(topology) tells one",
@@ -386,7 +395,7 @@ class Program:
 
     def _trips_in(self, trace: Trace | None) -> int:
         """Of a loop whose end depends on data: as in that run."""
-        if self.plan is None or self.plan.complete or trace is None or not trace.turns:
+        if not self.of_loops or self.plan.complete or trace is None or not trace.turns:
             return DEFAULT_TRIPS
         return trips_in(self.question, self.built, dict(trace.turns))
 
@@ -412,9 +421,9 @@ class Program:
         """A prediction, made first, beside what then happens: so many runs on the cluster (or as
         `run` finds one), on the program's arrays, or a trace that there is already.
         """
-        sources, tasks_of = self._sources(), "task" if self.plan is None else "phase"
+        sources, tasks_of = self._sources(), "task" if not self.of_loops else "phase"
         if isinstance(cluster, Trace):
-            trips = None if self.plan is None else self._trips_in(cluster)
+            trips = None if not self.of_loops else self._trips_in(cluster)
             return Comparison(self.predicted(trips=trips), (cluster,), sources, tasks_of)
         predicted = self.predicted()
         if runs < 1:
@@ -425,7 +434,7 @@ class Program:
 
     def _sources(self) -> dict[str, str]:
         """Where the seconds of each task or phase come from."""
-        if self.plan is not None:
+        if self.of_loops:
             costs = self._walked(None, None).costs
             return {run.name: costs.source(run.name).value for run in self.schedule.phases}
         costs, topology, tasks = self.costs(), self.schedule.topology, self.graph.by_name
@@ -481,7 +490,7 @@ class Program:
     def _check_tunable(self) -> None:
         if self.edited is not None:
             raise AvialError("a program with a stage edited by hand cannot be tuned")
-        if self.plan is None or self.schedule.topology.gpus:
+        if not self.of_loops or self.schedule.topology.gpus:
             raise AvialError("only programs of loops on CPUs can be tuned")
         if self.choice is None and self.question.options.is_chosen:
             raise AvialError(

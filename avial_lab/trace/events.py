@@ -203,7 +203,7 @@ class Trace:
     """All events of one run, by start time; `label` says how the times came about (`measured`,
     `emulated GPU`).
 
-    moves: counted by the ranks of a program of loops, also where no events were taken; copies:
+    moves: counted by the ranks, in a program of loops also where no events were taken; copies:
     likewise, to devices and from them. totals:
     likewise. turns: the phases of such a program, and how often each ran. dropped: by rank, the
     later events that were not kept; where there are any, ends_s is when each rank was done.

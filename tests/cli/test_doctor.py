@@ -14,6 +14,7 @@ import pytest
 from avial_lab.cli import doctor
 from avial_lab.cli.doctor import Finding, Verdict
 from avial_lab.core import toolchain
+from avial_lab.machine.real_gpus import Gpus, RealGpu
 
 
 @pytest.fixture
@@ -211,14 +212,17 @@ def test_little_shared_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_gpu_is_named_and_the_extra_for_its_driver_offered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer = json.dumps([12040, [["NVIDIA H200", "90"]]])
+    gpus = (RealGpu("NVIDIA H200", "sm_90", 140 << 30),)
+    told = {"cuda": 12040, "gpus": 1, "said": str(Gpus(12040, gpus)), "kernel": "", "cupy": "no"}
+    answer = json.dumps(told)
     monkeypatch.setattr(doctor, "_GPUS", f"print('''{answer}''')")
     for module in (doctor, toolchain):
         monkeypatch.setattr(module, "version_of", versions())
-    finding = only(doctor.check_gpu())
-    assert finding.verdict is Verdict.OK
-    assert finding.fact == "NVIDIA H200 (sm_90); driver for CUDA 12.4; no CuPy"
-    assert "cuda12" in finding.advice
+    gpu, cupy = doctor.check_gpu()
+    assert (gpu.verdict, cupy.verdict) == (Verdict.OK, Verdict.OK)
+    fact = "NVIDIA H200 (sm_90, 140 GiB); driver for CUDA 12.4; it loads our kernels"
+    assert gpu.fact == fact
+    assert "cuda12" in cupy.advice
 
 
 def test_a_driver_that_takes_its_process_down_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

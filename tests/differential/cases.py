@@ -76,8 +76,9 @@ def try_case(
         gpus=gpus,
     )
     trace = program.run(cluster, check=True, device_seed=device_seed)
-    if program.plan is None:
-        assert set(trace.copies) == set(program.schedule.copied)
+    if not program.of_loops:
+        assert set(trace.copies) == set(program.plan.copies)
+        assert set(trace.moves) == set(program.plan.moves)
     for name, array in arrays.items():
         compare(array, wanted[name], case.rtol, name)
     return program

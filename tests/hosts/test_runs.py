@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from avial_lab.machine.topologies import topology_called
 from tests.hosts.conftest import HEAT, Client, client_on, ran_on_files
 from tests.hosts.rig import LOGIN_ADDRESS, Host, Rig, wait_until
 
@@ -102,6 +103,23 @@ def test_doctor_looks_at_hosts(rig: Rig) -> None:
     done = rig.lab("doctor", "--hosts", "node1,nowhere")
     assert done.returncode == 1
     assert "FAIL  nowhere         ssh: " in done.stdout
+
+
+def test_hosts_are_measured_with_a_line_for_each_class_of_link(own_rig: Rig) -> None:
+    """Between hosts 50 MB/s, but for bursts of 1 MB; a plan for the file needs no host."""
+    for node in own_rig.nodes:
+        node.slow_down("400mbit")
+    file = own_rig.folder / "hosts.yaml"
+    done = own_rig.lab("topology", "--measure", "--hosts", NODES, "-o", str(file), timeout=150)
+    assert done.returncode == 0, done.stderr
+    machine = topology_called(file)
+    assert [node.ranks for node in machine.speeds.nodes] == [2, 2, 2]
+    assert [node.name for node in machine.speeds.nodes] == NODES.split(",")
+    latency, rate = machine.speeds.between(["node1", "node2"])
+    assert rate[0, 1] == rate[1, 0] < 400e6 < rate[0, 0]
+    assert latency[0, 1] > latency[0, 0]
+    assert "messages between hosts: " in done.stdout
+    wait_until(lambda: nothing_left(own_rig), "the ranks to be gone")
 
 
 def test_a_cluster_started_here_is_listed_connected_and_stopped(rig: Rig) -> None:

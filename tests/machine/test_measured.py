@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from avial_lab.cli.main import main
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import OptionError
 from avial_lab.machine import measured
-from avial_lab.machine.measured import Measured, keep, kept, line_through
+from avial_lab.machine.measured import (
+    Measured,
+    MeasuredHosts,
+    MeasuredMessages,
+    MeasuredNode,
+    keep,
+    kept,
+    line_through,
+)
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology_file import topology_in, topology_text
 from avial_lab.runtime.launch.discovery import measure_machine
 
-FOUND = Measured(40e9, 10e9, 15e9, ((1 << 20, 80e9),), 2e-6, 5e9, 0.1)
+NODE = MeasuredNode(40e9, 10e9, 15e9, ((1 << 20, 80e9),))
+FOUND = Measured(NODE, MeasuredMessages(2e-6, 5e9, 0.1, 1 << 15))
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +66,25 @@ def test_a_file_of_it_is_the_same_machine() -> None:
     assert (node.core_bytes_per_s, node.memory_bytes_per_s) == (10e9, 15e9)
     assert link.latency_s == pytest.approx(2e-6)
     assert link.bandwidth_bytes_per_s == 5e9
+    assert link.eager_bytes == 1 << 15
+
+
+def test_a_file_of_hosts_has_a_link_for_each_and_a_line_for_each_class() -> None:
+    nodes = tuple(
+        replace(NODE.node(name, cores=8, memory_bytes=1 << 34), ranks=2) for name in ("a", "b")
+    )
+    inside, between = FOUND.messages, MeasuredMessages(50e-6, 1e9, 0.2, 1 << 14)
+    found = MeasuredHosts(nodes, inside, between)
+    read = topology_in(topology_text(found.topology()), "hosts.yaml")
+    assert read.ranks == 4
+    assert read.node_of == ("a", "a", "b", "b")
+    latency, rate = read.speeds.between(["a", "b"])
+    assert latency == pytest.approx(np.array([[2e-6, 50e-6], [50e-6, 2e-6]]))
+    assert rate.tolist() == [[5e9, 1e9], [1e9, 5e9]]
+    across = read.speeds.hops("a", "b") or ()
+    assert [read.speeds.eager_bytes(hops) for hops in (across, ())] == [1 << 14, 1 << 16]
+    assert "messages between hosts: 50 µs and 1.00 GB/s" in str(found)
+    assert MeasuredHosts(nodes[:1], None, None).topology().ranks == 2
 
 
 def test_a_line_that_one_size_leaves_is_hardly_moved() -> None:
@@ -70,7 +100,9 @@ def test_a_line_that_one_size_leaves_is_hardly_moved() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["topology", "preset:laptop", "--measure"], "only this machine can be measured"),
+        (["topology", "preset:laptop", "--measure"], "only this machine, or hosts, can be"),
+        (["topology", "--hosts", "a,b"], "--hosts and --ppn say what is measured"),
+        (["topology", "--measure", "--hosts", "a,a"], "a host is named twice"),
         (["topology", "-o", "x.yaml"], "-o takes a machine to write"),
     ],
 )
@@ -88,4 +120,4 @@ def test_this_machine_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["topology", "--measure", "-o", str(file)]) == 0
     assert "GFLOP/s" in capsys.readouterr().out
     assert topology_called(file).ranks == topology_called("here").ranks
-    assert measure_machine().core_flops_per_s > 0
+    assert measure_machine().node.core_flops_per_s > 0

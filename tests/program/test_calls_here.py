@@ -5,6 +5,9 @@ process or run for long stays there.
 # ruff: noqa: B007 - as people write functions
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
 import threading
 
 import numpy as np
@@ -34,7 +37,6 @@ def mixed(a, index, k, x):
 def _however_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where calls are made does not hang on how fast the machine is just now."""
     monkeypatch.setattr(calls_here, "LONG_S", 60.0)
-    monkeypatch.setattr(calls_here, "_SLOWER", 1e9)
 
 
 def is_here(function: FunctionProgram) -> bool:
@@ -164,8 +166,108 @@ def test_what_is_kept_apart() -> None:
     assert translated(proved, a, n).apart == ""
     assert "subscript reaches" in translated(unproved, a, 9).apart
     first = endless.__code__.co_firstlineno
-    assert translated(endless, a).apart.startswith(f"line {first + 1}: how long")
-    assert "how long" in translated(as_long_as_loaded, a, n).apart
+    assert translated(endless, a).endless.startswith(f"line {first + 1}: how long")
+    assert "how long" in translated(as_long_as_loaded, a, n).endless
+    assert translated(endless, a).apart == translated(as_long_as_loaded, a, n).apart == ""
+    assert not translated(endless, a).is_certain
+
+
+MANY = 900_000
+"""Iterations that are worth threads."""
+
+
+@avial_lab.program
+def until_small(a, b):
+    b[0] = 7.0
+    for i in range(a.shape[0]):
+        x = a[i]
+        while x > 0.5:
+            x = x * 0.5 + a[0]
+        b[i] = x
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="Ctrl-C goes to another"
+)
+def test_ctrl_c_ends_a_loop_that_does_not_end_and_leaves_the_arrays() -> None:
+    fine = np.zeros(MANY)
+    for _ in range(2):
+        until_small(fine, np.zeros(MANY))
+    assert is_here(until_small)
+    (kept,) = until_small._here.values()
+    a, b = np.ones(MANY), np.full(MANY, 3.0)
+    for _ in range(2):
+        over = threading.Event()
+        stop = kept.run._program.library.avial_stop_here
+
+        def ring(over: threading.Event = over, stop: ctypes._FuncPointer = stop) -> None:
+            while not (over.is_set() or stop()):
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=ring)
+        thread.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                until_small(a, b)
+        finally:
+            over.set()
+            thread.join()
+        np.testing.assert_array_equal(a, 1.0)
+        np.testing.assert_array_equal(b, 3.0)
+        until_small(fine, b)
+        assert is_here(until_small)
+        np.testing.assert_array_equal(b, 0.0)
+        b[:] = 3.0
+        (kept,) = until_small._here.values()
+
+
+@avial_lab.program
+def thirds(a, b):
+    for i in range(a.shape[0]):
+        b[i] = a[i] / 3.0
+
+
+def test_the_faster_of_one_thread_and_all_is_taken() -> None:
+    a = np.arange(float(MANY))
+    for _ in range(4):
+        b = np.zeros(MANY)
+        thirds(a, b)
+        np.testing.assert_array_equal(b, a / 3.0)
+    (kept,) = thirds._here.values()
+    if kept.run.threads == 1:
+        pytest.skip("there is one core")
+    assert set(kept.paces) == {1, kept.run.threads}
+    for one, most in ((1.0, 2.0), (2.0, 1.0)):
+        kept.paces.update({kept.run.threads: most, 1: one})
+        kept.calls = 4
+        assert kept._threads() == (1 if one < most else kept.run.threads)
+        kept.calls = calls_here.CALLS_TO_RETRY - 1
+        assert kept._threads() == (kept.run.threads if one < most else 1)
+
+
+@avial_lab.program
+def halves(a, index, b):
+    for i in range(index.shape[0]):
+        assert a[i] != 5.0, "five"
+        b[i] = a[index[i]] * 0.5
+
+
+def test_of_several_threads_failures_the_first_in_the_loop_is_told() -> None:
+    a, b = np.zeros(MANY), np.full(MANY, 2.0)
+    index = np.arange(MANY)
+    halves(a, index, np.zeros(MANY))
+    for early, late, kind in ((10, MANY - 10, AssertionError), (MANY - 10, 10, IndexError)):
+        a[:], index[:] = 0.0, np.arange(MANY)
+        a[early], index[late] = 5.0, MANY
+        for _ in range(3):
+            with pytest.raises(kind):
+                halves(a, index, b)
+            np.testing.assert_array_equal(b, 2.0)
+    assert is_here(halves)
+    a[:], index[:] = np.arange(MANY) + 6.0, np.arange(MANY)[::-1]
+    halves(a, index, b)
+    np.testing.assert_array_equal(b, a[::-1] * 0.5)
 
 
 @avial_lab.program(ranks=1)

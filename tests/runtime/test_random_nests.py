@@ -89,7 +89,7 @@ def run_and_check(
         on="gpu" if gpus else None,
     )
     trace = program.run(cluster, device_seed=seed)
-    if gpus and program.plan is not None and program.plan.complete:
+    if gpus and program.plan.complete:
         assert copied(trace.copies) == copied(program.plan.copies)
     check_close(function, arrays, program.built.reordered, strict=strict)
 

@@ -38,7 +38,8 @@ from avial_lab.planning.scaling import powers
 from avial_lab.planning.simulator.judge import judge
 from avial_lab.program import compilation
 from avial_lab.program.inputs import parse_inputs, parse_numbers
-from avial_lab.runtime.launch.discovery import measure_machine
+from avial_lab.runtime.launch.discovery import measure_hosts, measure_machine
+from avial_lab.runtime.launch.hosts import Hosts
 
 ALL = "all"
 """Every policy but the exact one, which is for few tasks and needs OR-tools."""
@@ -112,7 +113,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
     as_it_is = argparse.Namespace(program=options.program, on=options.on)
     local = Topology.local(1, gpus=int(on_gpus))
     program = compiled_program(as_it_is, question_of(options), topology=local)
-    if program.plan is None:
+    if not program.of_loops:
         raise BindError(
             f"{options.program} is one task, which cannot be divided among ranks",
             hint="avial-lab graph says why",
@@ -172,6 +173,8 @@ def topology_command(options: argparse.Namespace) -> int:
     check_folders(options.output)
     if options.measure:
         return _measure(options)
+    if options.hosts is not None or options.ppn is not None:
+        raise BindError("--hosts and --ppn say what is measured", hint="add --measure")
     if options.name is None:
         if options.output is not None:
             raise BindError("-o takes a machine to write", hint="name it, or add --measure")
@@ -197,7 +200,15 @@ def _write(topology: Topology, path: Path | None) -> None:
 
 def _measure(options: argparse.Namespace) -> int:
     if options.name is not None:
-        raise BindError("only this machine can be measured", hint=f"leave out {options.name}")
+        raise BindError(
+            "only this machine, or hosts, can be measured",
+            hint=f"leave out {options.name}, or write --measure --hosts A,B",
+        )
+    if options.hosts is not None:
+        there = measure_hosts(Hosts.parse(options.hosts, ppn=options.ppn or 2), print_to_stderr)
+        print(there)
+        _write(there.topology(), options.output)
+        return 0
     for why in busy():
         print_to_stderr(why)
     found = measure_machine(print_to_stderr)

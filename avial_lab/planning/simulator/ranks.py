@@ -81,11 +81,14 @@ class Resources:
 
 @dataclass(frozen=True)
 class Way:
-    """How a message goes: the resources that it uses, its latency, and its rate alone."""
+    """How a message goes: the resources that it uses, its latency, its rate alone, and up to which
+    size it is sent eagerly.
+    """
 
     uses: tuple[int, ...]
     latency_s: float
     bytes_per_s: float
+    eager_bytes: int = EAGER_BYTES
 
 
 class Ways:
@@ -116,6 +119,7 @@ class Ways:
             tuple(each for each in uses if each is not None),
             platform.latency_s(hops),
             platform.bandwidth_bytes_per_s(hops),
+            platform.eager_bytes(hops),
         )
 
     def copied(self, source: int, dest: int) -> Way:
@@ -278,14 +282,14 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     numbers: list[int] = steps.copy[steps.of_kind(StepKind.COPY)].tolist()
     copies = [schedule.copies[k] for k in numbers]
     copied, shares.of[at] = _along(copies, ways.copied, shares)
-    amount[at], cap[at], latency_s[at] = copied
+    amount[at], cap[at], latency_s[at], _ = copied
     latency_s[at] += MESSAGE_STEP_S
 
     messages = slice(steps.activities, size)
     sent, shares.of[messages] = _along(transfers, ways.between, shares)
-    amount[messages], cap[messages], latency_s[messages] = sent
+    amount[messages], cap[messages], latency_s[messages], eager = sent
 
-    after_begin, after = _waits(steps, amount[messages])
+    after_begin, after = _waits(steps, amount[messages] > eager)
     use_begin, use_resource, use_factor = shares.arrays()
     capacity = np.array(resources.capacity, np.float64)
     return Activities(
@@ -318,8 +322,8 @@ def _computing(
 def _along(
     moved: Sequence[Transfer | DeviceCopy], way_of: Callable[[int, int], Way], shares: _Shares
 ) -> tuple[np.ndarray, list[int]]:
-    """Of each that moves: bytes, bytes/s and latency in seconds (3, n), and the number of its use
-    in `shares`; found once for all that go between the same two.
+    """Of each that moves: bytes, bytes/s, latency in seconds and eager bytes (4, n), and the number
+    of its use in `shares`; found once for all that go between the same two.
     """
     known: dict[tuple[int, int], tuple[Way, int]] = {}
     for ends in {(each.source, each.dest): None for each in moved}:
@@ -330,30 +334,30 @@ def _along(
         [each.nbytes for each in moved],
         [way.bytes_per_s for way, _ in found],
         [way.latency_s for way, _ in found],
+        [way.eager_bytes for way, _ in found],
     ]
     return np.array(told, np.float64), [use for _, use in found]
 
 
-def _waits(steps: _Steps, nbytes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`after_begin` and `after` of Activities; nbytes: of each message, whose activities are the
-    last.
+def _waits(steps: _Steps, long: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`after_begin` and `after` of Activities; long: of each message, whose activities are the
+    last, whether it is too long to be sent eagerly.
 
-    A long message waits until its receiver has posted it, and its sender until it has arrived; a
-    short one is sent eagerly.
+    Such a one waits until its receiver has posted it, and its sender until it has arrived.
     """
-    message, long = steps.activities + np.arange(nbytes.size), nbytes > EAGER_BYTES
+    message = steps.activities + np.arange(long.size)
     later = np.flatnonzero(steps.before >= 0)
     received, sent = steps.of_kind(StepKind.WAIT_RECEIVED), steps.of_kind(StepKind.WAIT_SENT)
     sent = sent[long[steps.transfer[sent]]]
     waiting = np.concatenate([received, sent])
     pairs = (
         (steps.activity[later], steps.activity[steps.before[later]]),
-        (message, steps.of_message(StepKind.SEND, nbytes.size)),
-        (message[long], steps.of_message(StepKind.POST, nbytes.size)[long]),
+        (message, steps.of_message(StepKind.SEND, long.size)),
+        (message[long], steps.of_message(StepKind.POST, long.size)[long]),
         (steps.activity[waiting], message[steps.transfer[waiting]]),
     )
     waits, after = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    size = steps.activities + nbytes.size
+    size = steps.activities + long.size
     begin = np.concatenate([[0], np.cumsum(np.bincount(waits, minlength=size))])
     return begin, after[np.argsort(waits, kind="stable")].astype(np.int32)
 

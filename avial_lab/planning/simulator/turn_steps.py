@@ -21,7 +21,6 @@ import numpy as np
 
 from avial_lab.core.runtime_constants import MessageFlag
 from avial_lab.machine.constants import (
-    EAGER_BYTES,
     LAUNCH_STEP_S,
     MESSAGE_STEP_S,
     PHASE_STEP_S,
@@ -407,7 +406,8 @@ def _point_to_point(draft: _Draft, messages: np.ndarray, partial: int, waits: in
     draft.in_order(sends, source, partial + _SEND)
     message = _travelling(draft, messages)
     draft.after(message, sends)
-    long = np.flatnonzero(nbytes > EAGER_BYTES)
+    ways = draft.roads.between(source, dest)
+    long = np.flatnonzero(nbytes > np.array([way.eager_bytes for way in ways]))
     if not partial:
         draft.after(message[long], -1 - dest[long])
     copied = (messages[:, 3] & MessageFlag.IN_PLACE) == 0

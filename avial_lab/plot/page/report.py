@@ -93,7 +93,9 @@ class Reported(Protocol):
     @property
     def check_report(self) -> str | None: ...
     @property
-    def plan(self) -> Plan | None: ...
+    def plan(self) -> Plan: ...
+    @property
+    def of_loops(self) -> bool: ...
     @property
     def nests(self) -> tuple[Nest, ...]: ...
     def explain(self) -> Explanation: ...
@@ -291,7 +293,7 @@ def _loops(program: Reported) -> list[Section]:
 def _moves(program: Reported) -> list[Section]:
     """Where messages were planned: who owns what, and the messages that follow from it."""
     plan = program.plan
-    if not plan:
+    if not program.of_loops:
         return []
     split = _picture(split_svg(plan)) + _folded("every box", split_table(plan))
     counted = None if program.trace is None else program.trace.counted
@@ -365,7 +367,7 @@ def _processor() -> str:
 
 def _head(program: Reported) -> str:
     """Name, and the numbers one looks for first."""
-    what = "loops" if program.plan else "tasks"
+    what = "loops" if program.of_loops else "tasks"
     lead = f"A program of {what}, from source to a run on several processes."
     numbers = _facts(program.graph, program.schedule, program.trace, program.check_report)
     return f'<h1>{svg.escape(program.name)}</h1><p class="lead">{lead}</p>{numbers}'

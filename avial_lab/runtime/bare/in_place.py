@@ -81,6 +81,8 @@ def ways(driver: str, size: int) -> Iterator[Made | tuple[str, str]]:
         return
     yield from _cupy_ways(size)
     yield from _torch_ways(size)
+    yield from _numba_ways(size)
+    yield from _jax_ways(size)
 
 
 def _cupy_ways(size: int) -> Iterator[Made | tuple[str, str]]:
@@ -122,6 +124,34 @@ def _torch_ways(size: int) -> Iterator[Made | tuple[str, str]]:
         x += torch.arange(size, dtype=torch.float32, device="cuda")
         y += 1
         yield "PyTorch on a stream of its own", x, y, lambda y: y.cpu().numpy()
+
+
+def _numba_ways(size: int) -> Iterator[Made | tuple[str, str]]:
+    try:
+        from numba import cuda  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        yield "Numba", str(error)
+        return
+    x = cuda.to_device(np.arange(size, dtype=np.float32))
+    y = cuda.to_device(np.ones(size, np.float32))
+    yield "Numba", x, y, lambda y: y.copy_to_host()
+
+
+def _jax_ways(size: int) -> Iterator[Made | tuple[str, str]]:
+    """Its arrays are only read."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        import cupy  # pyright: ignore[reportMissingImports]
+        import jax  # pyright: ignore[reportMissingImports]
+
+        if jax.default_backend() != "gpu":
+            yield "JAX", "it has no GPU here"
+            return
+    except Exception as error:  # it is found where it is, and may not start
+        yield "JAX", f"{type(error).__name__}: {error}"
+        return
+    x = jax.numpy.sin(jax.numpy.ones((64, size))).sum(axis=0) * 0 + jax.numpy.arange(size)
+    yield "JAX", x, cupy.ones(size, np.float32), cupy.asnumpy
 
 
 def _checked(binary: Binary, made: Made, how: Options) -> str:
@@ -193,7 +223,7 @@ def main(arguments: Sequence[str]) -> None:
     binary = bundle.binary(bundle.contents.in_place)
     how = Options(traced=False, threads=Threads(1), driver=driver)
     size = binary.manifest.buffers[0].shape[0]
-    last: tuple[Any, Any] | None = None
+    last: tuple[Any, Any] | None = None  # of CuPy
     for found in ways(driver, size):
         if len(found) == 2:
             tell({"missing": f"{found[0]}: {found[1]}"})
@@ -204,7 +234,7 @@ def main(arguments: Sequence[str]) -> None:
         except Exception as error:  # the others are still to be tried
             wrong = f"{type(error).__name__}: {error}"
         tell({"array": name, "ok": not wrong, "said": wrong or f"{RUNS} runs, no copy"})
-        if hasattr(x, "__cuda_array_interface__"):
+        if last is None and hasattr(x, "__cuda_array_interface__"):
             last = x, y
     if last is not None:
         for fact in refused(binary, *last, driver, how):

@@ -107,16 +107,18 @@ class ClusterStatus:
         state = f"{len(self.lost)} of them dead" if self.lost else self.state.value
         lines = [f"cluster of {self.topology.ranks} engines, {state}"]
         for fact in self.facts:
+            real = bool(fact.gpus.gpus)
             devices = ", ".join(
-                f"{device.name} ({device.arch}{', emulated' if device.emulated else ''})"
+                f"{device.name} ({device.arch}{', emulated' * (device.emulated and not real)})"
                 for device in self.topology.devices
                 if device.rank == fact.rank
             )
             lines.append(
                 f"  rank {fact.rank}  {devices}  on {fact.node}, pid {fact.pid}, "
                 f"{fact.cores} cores, {fact.memory_bytes / 2**30:.0f} GiB"
-                + (f", GPU {' '.join(fact.gpus)}" if fact.gpus else "")
+                + (f", {fact.gpus}" if fact.gpus.gpus else "")
             )
+        lines += self._emulated()
         lines += [
             f"  {crowding(ranks, cores, node)}" for node, (ranks, cores) in self._crowded().items()
         ]
@@ -126,6 +128,12 @@ class ClusterStatus:
 
     def __repr__(self) -> str:
         return brief(self, f"{self.state.value}: {self.topology.summary}")
+
+    def _emulated(self) -> list[str]:
+        """Why, machine by machine."""
+        driving = {device.rank for device in self.topology.devices if device.emulated}
+        why = {fact.node: fact.gpus.missing for fact in self.facts if fact.rank in driving}
+        return [f"  GPUs are emulated on {on}: {told}" for on, told in why.items() if told]
 
     def _crowded(self) -> dict[str, tuple[int, int]]:
         """Ranks and cores of every machine that has more ranks than cores."""

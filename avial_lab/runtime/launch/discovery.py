@@ -1,63 +1,95 @@
-"""What this machine can do, found by trying: arithmetic, memory, caches, and messages of two ranks.
+"""What machines can do, found by trying: arithmetic, memory, caches, and messages.
 
-Nothing -> Measured, in some ten seconds.
+Nothing -> Measured; hosts -> MeasuredHosts; in some ten seconds.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from avial_lab.core.errors import AvialError
 from avial_lab.core.toolchain import run, tool
-from avial_lab.machine.host import this_machine
-from avial_lab.machine.measure import measure_ceilings
-from avial_lab.machine.measured import Measured, keep, line_through
-from avial_lab.machine.roofline import Ceilings
+from avial_lab.machine.measure import measure_node
+from avial_lab.machine.measured import (
+    Measured,
+    MeasuredHosts,
+    MeasuredMessages,
+    keep,
+    line_through,
+    node_in,
+)
+from avial_lab.machine.platform import Node, assumed_platform
+from avial_lab.runtime.launch.hosts import Hosts
 from avial_lab.runtime.launch.processes import mpiexec_options
 from avial_lab.runtime.rank.threads import cores
 
 _LIMIT_S = 20.0
+_HOSTS_LIMIT_S = 120.0
+
+Say = Callable[[str], None]
 
 
-def measure_machine(say: Callable[[str], None] = lambda _: None) -> Measured:
+def measure_machine(say: Say = lambda _: None) -> Measured:
     """And keeps it for this machine. `say` is told what is being measured.
 
     Raises AvialError without a C compiler or MPI, and where two ranks do not answer in time.
     """
-    say("arithmetic, memory and caches of one core")
-    one = measure_ceilings(1, "f64")
-    say("memory by all cores at once")
-    everyone = measure_ceilings(len(cores()), "f64")
+    node = measure_node(len(cores()), say)
     say("messages between two ranks")
-    found = Measured(
-        one.flops_per_s,
-        one.bytes_per_s,
-        max(one.bytes_per_s, everyone.bytes_per_s),
-        _caches(one),
-        *line_through(*_ping_pong()),
-    )
+    command = [str(tool("mpiexec")), "-n", "2", *mpiexec_options()]
+    found = Measured(node, _messages([_printed(command, "ping_pong", _LIMIT_S)]))
     keep(found)
     return found
 
 
-def _caches(one: Ceilings) -> tuple[tuple[int, float], ...]:
-    """(Half of a cache: the other half is for what else is there.)"""
-    room = {cache.level: cache.nbytes // 2 for cache in this_machine().caches}
-    return tuple(
-        (room[level], rate) for level, rate in one.cache_bytes_per_s if rate > one.bytes_per_s
+def measure_hosts(hosts: Hosts, say: Say = lambda _: None) -> MeasuredHosts:
+    """`hosts.ppn` ranks on each: a core and the memory of each host, and messages by class of link,
+    on a host and between two.
+
+    Raises ClusterError where a host cannot be reached, AvialError where ranks do not answer.
+    """
+    hosts.check()
+    say(f"cores and memories of {hosts}, then messages on them and between them")
+    arguments = hosts.arguments(hosts.address())
+    command = [*hosts.command(), "-n", str(hosts.most), *arguments]
+    told = _printed(command, "survey", _HOSTS_LIMIT_S)
+    nodes = tuple(_node(host, say) for host in told["hosts"])
+    inside, between = (
+        _messages(told[where]) if told[where] else None for where in ("inside", "between")
+    )
+    return MeasuredHosts(nodes, inside, between)
+
+
+def _node(host: dict[str, Any], say: Say) -> Node:
+    name, known = host["name"], {key: int(host[key]) for key in ("cores", "memory_bytes")}
+    if "node" in host:
+        node = node_in(host["node"]).node(name, **known)
+    else:
+        say(f"{name} could not be measured, and is assumed to be as others are: {host['why']}")
+        node = replace(assumed_platform((name,)).nodes[0], **known)
+    return replace(node, ranks=int(host["ranks"]))
+
+
+def _messages(pairs: Sequence[dict[str, Any]]) -> MeasuredMessages:
+    """Of one class of links: the line through what all its pairs took; the least eager of them."""
+    rows = [(int(n), float(s)) for pair in pairs for n, s in pair["one_way"]]
+    sizes, seconds = [n for n, _ in rows], [s for _, s in rows]
+    return MeasuredMessages(
+        *line_through(sizes, seconds), min(int(pair["eager_bytes"]) for pair in pairs)
     )
 
 
-def _ping_pong() -> tuple[list[int], list[float]]:
-    command = (str(tool("mpiexec")), "-n", "2", *mpiexec_options())
-    program = (sys.executable, "-m", "avial_lab.runtime.rank.ping_pong")
-    done = run((*command, *program), limit_s=_LIMIT_S)
+def _printed(command: Sequence[str], module: str, limit_s: float) -> dict[str, Any]:
+    """What rank 0 of that module of `runtime/rank/` says."""
+    program = (sys.executable, "-m", f"avial_lab.runtime.rank.{module}")
+    done = run((*command, *program), limit_s=limit_s)
     if done.returncode:
         raise AvialError(
-            f"two ranks could not exchange messages: {done.complaint}",
+            f"ranks could not exchange messages: {done.complaint}",
             hint="avial-lab doctor says what is wrong with MPI",
         )
-    rows: list[tuple[int, float]] = json.loads(done.stdout.strip().splitlines()[-1])
-    return [int(nbytes) for nbytes, _ in rows], [float(seconds) for _, seconds in rows]
+    return json.loads(done.stdout.strip().splitlines()[-1])

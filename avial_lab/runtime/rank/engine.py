@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import importlib.util
 import mmap
 import os
 import platform
@@ -37,7 +36,7 @@ from avial_lab.core.runtime_constants import EVENT_WORDS
 from avial_lab.core.version import version
 from avial_lab.core.words import brief, format_bytes
 from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
-from avial_lab.machine.devices.cuda import chip_named
+from avial_lab.machine.real_gpus import Gpus, gpus_here
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
 from avial_lab.runtime.rank.array_files import FilePart, joined
@@ -79,8 +78,9 @@ FIRST_EVENTS = 10_000
 
 @dataclass(frozen=True)
 class Facts:
-    """What an engine says of itself and its machine; `gpus` are the real ones (`sm_90`), `mask` the
-    hardware threads of its cores, `version` that of its avial_lab, `boot` its machine's (Linux).
+    """What an engine says of itself and its machine; `gpus` are the real ones, with their driver,
+    or why there are none, `mask` the hardware threads of its cores, `version` that of its
+    avial_lab, `boot` its machine's (Linux).
     """
 
     rank: int
@@ -90,14 +90,14 @@ class Facts:
     arch: str
     cores: int
     memory_bytes: int
-    gpus: tuple[str, ...]
+    gpus: Gpus
     mpi: str
     mask: tuple[Core, ...] = ()
     version: str = "unknown"
     boot: str = ""
 
     def __repr__(self) -> str:
-        gpus = f", GPU {' '.join(self.gpus)}" if self.gpus else ""
+        gpus = f", {self.gpus}" if self.gpus.gpus else ""
         machine = f"{self.cores} cores, {format_bytes(self.memory_bytes)}{gpus}"
         return brief(self, f"of rank {self.rank} on {self.node}, pid {self.pid}: {machine}")
 
@@ -128,7 +128,7 @@ class Probe:
             arch=platform.machine(),
             cores=len(cores()),
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            gpus=_gpus(),
+            gpus=gpus_here(),
             mpi=MPI.Get_library_version().splitlines()[0],
             mask=cores(),
             version=version(),
@@ -672,18 +672,6 @@ def line_buffered() -> None:
     stdout = ctypes.c_void_p.in_dll(_standard_library(), name)
     line_by_line = 1  # _IOLBF, on Linux and macOS
     _standard_library().setvbuf(stdout, None, line_by_line, ctypes.c_size_t(0))
-
-
-def _gpus() -> tuple[str, ...]:
-    if importlib.util.find_spec("cupy") is None:
-        return ()
-    import cupy  # pyright: ignore[reportMissingImports]
-
-    try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return ()  # the library without a driver or a device
-    return tuple(chip_named(cupy.cuda.Device(k).compute_capability) for k in range(count))
 
 
 def main(argv: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
 from avial_lab.core.buffers import Storage
 from avial_lab.core.device_arrays import DeviceArray
 from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
-from avial_lab.planning.schedule import Piece
+from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
 from avial_lab.runtime.native.places import DRIVERS, Places
@@ -136,7 +136,16 @@ class StepSession:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
-        return ()
+        """By the stamps of the steps that were run, where they are traced."""
+        sums: dict[tuple[str, int], tuple[int, int]] = {}
+        stamped = np.asarray(self._rows[: self._stamps : 2].any(axis=1)).tolist()
+        for step, ran in zip(self.manifest.programs[self.seat.rank], stamped, strict=False):
+            if step.kind is StepKind.SEND and ran:
+                sent = self.manifest.transfers[step.transfer]
+                messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
+                sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
+        rank = self.seat.rank
+        return tuple(Move(task, rank, dest, *sent) for (task, dest), sent in sums.items())
 
     def copies(self) -> tuple[Copy, ...]:
         return self._copies

@@ -180,6 +180,32 @@ def _on_threads(
         yield Team(count)
 
 
+_GUARDED = ("fork_call", "for_static_init_8u", "dispatch_init_8u", "dispatch_next_8u")
+"""Of these, those that a program calls through functions of its own in a run in the caller's
+process (`native/ownership/stopping.c`).
+"""
+
+
+def threads_here(program: LoadedProgram) -> int:
+    """Set `program` up for its runs in the caller's process, with a thread for each of its cores;
+    how many there are. They stay where the system puts them: others use them, too.
+    """
+    if not program.exports("avial_omp_bind"):
+        return 1
+    count = len(cores())
+    library = openmp() if count > 1 else None
+    program.set_globals({"avial_threads": 1 if library is None else count})
+    if library is None:
+        return 1
+    entries = _entries(library)
+    program.set_globals({"avial_worth": Threads().worth, **entries})
+    for name in _GUARDED:
+        own = _address(program.library, f"avial_{name}_here")
+        theirs = entries[f"avial_omp_{name}"]
+        program.set_globals({f"avial_here_{name}": theirs, f"avial_omp_{name}": own})
+    return count
+
+
 @contextmanager
 def _bound(program: LoadedProgram, count: int, share: tuple[Core, ...]) -> Generator[None]:
     """The team stays on these cores; afterwards this thread, which others use too, may go where it

@@ -30,11 +30,13 @@ from tests.strategies import task_graphs, topologies
 BYTES_PER_S, LATENCY_S = 1e9, 1e-5
 
 
-def _cluster(ranks: int) -> Topology:
+def _cluster(ranks: int, eager_bytes: int = EAGER_BYTES) -> Topology:
     """A node for each rank, of one core, on one switch."""
     names = [f"n{k}" for k in range(ranks)]
     nodes = tuple(Node(name, 1, 1e9, 1e9, 1e9, 0) for name in names)
-    links = tuple(Link(f"l{k}", BYTES_PER_S, LATENCY_S / 2) for k in range(ranks))
+    links = tuple(
+        Link(f"l{k}", BYTES_PER_S, LATENCY_S / 2, eager_bytes=eager_bytes) for k in range(ranks)
+    )
     uplinks = {name: (("switch", f"l{k}"),) for k, name in enumerate(names)}
     platform = Platform(nodes, links, "a test", uplinks=uplinks)
     devices = tuple(
@@ -44,14 +46,14 @@ def _cluster(ranks: int) -> Topology:
     return Topology(ranks, devices, platform)
 
 
-def _two_tasks(nbytes: int) -> Schedule:
+def _two_tasks(nbytes: int, eager_bytes: int = EAGER_BYTES) -> Schedule:
     """t0 on rank 0 writes what t1 on rank 1 reads."""
     storage = Storage("a", (nbytes,), 1, ("a",))
     a = Access("a", "a", (Box((0,), (nbytes,)),))
     tasks = (Task("t0", Target("any"), (), (a,)), Task("t1", Target("any"), (a,), ()))
     graph = build_dag(tasks, (Buffer("a", (nbytes,), "i8", "a", (1,)),), (storage,))
     devices = {"t0": "cpu0", "t1": "cpu1"}
-    return schedule_by_hand(graph, _cluster(2), devices)
+    return schedule_by_hand(graph, _cluster(2, eager_bytes), devices)
 
 
 def _of(trace: Trace, kind: EventKind, rank: int) -> list[tuple[float, float]]:
@@ -72,8 +74,8 @@ def test_a_message_takes_its_latency_and_its_bytes() -> None:
 
 def test_only_a_long_message_waits_for_its_receiver() -> None:
     """Rank 1 computes for 5 s, then posts the receive and waits."""
-    for nbytes in (EAGER_BYTES, EAGER_BYTES + 8):
-        schedule = _two_tasks(nbytes)
+    for nbytes, most in ((EAGER_BYTES, EAGER_BYTES), (EAGER_BYTES + 8, EAGER_BYTES), (800, 796)):
+        schedule = _two_tasks(nbytes, most)
         post = next(s for s in schedule.programs[1] if s.kind is StepKind.POST)
         run = replace(post, kind=StepKind.RUN, task="t1", transfer=-1)
         late = (run, *schedule.programs[1][:-1])
@@ -81,7 +83,7 @@ def test_only_a_long_message_waits_for_its_receiver() -> None:
         trace = simulated(late_schedule, Costs(given={"t0": 1.0, "t1": 5.0}))
         ((_, end),) = _of(trace, EventKind.WAIT, 1)[-1:]
         moved = LATENCY_S + nbytes / BYTES_PER_S
-        if nbytes <= EAGER_BYTES:
+        if nbytes <= most:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S, abs=1e-12)
         else:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S + moved, abs=1e-12)

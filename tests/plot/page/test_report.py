@@ -14,7 +14,7 @@ import pytest
 
 from avial_lab import plot
 from avial_lab.artifact.explanation import Explanation, Nest
-from avial_lab.artifact.plan import Plan
+from avial_lab.artifact.plan import Plan, plan_of_tasks
 from avial_lab.artifact.stages import Inside, Stage
 from avial_lab.core.errors import CompilerCrash, RenamedWarning
 from avial_lab.planning.schedule import Schedule
@@ -52,7 +52,8 @@ class Recorded:
     seconds: dict[str, float] = field(default_factory=lambda: {"parse": 0.01})
     trace: Trace | None = field(default_factory=deck_trace)
     check_report: str | None = "equal to the reference"
-    plan: Plan | None = None
+    plan: Plan = field(default_factory=lambda: plan_of_tasks(deck_schedule()))
+    of_loops: bool = False
     explanation: Explanation = field(default_factory=lambda: Explanation(()))
     nests: tuple[Nest, ...] = ()
 
@@ -73,7 +74,9 @@ def of_loops() -> Recorded:
     plan = neighbours(3)
     trace = replace(deck_trace(), moves=plan.moves)
     nests = (heat_nest(),)
-    return Recorded(plan=plan, explanation=heat_explanation(), nests=nests, trace=trace)
+    return Recorded(
+        plan=plan, of_loops=True, explanation=heat_explanation(), nests=nests, trace=trace
+    )
 
 
 SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)

@@ -13,6 +13,7 @@ import pytest
 from avial_lab.cli.main import main
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.version import version
+from avial_lab.machine.real_gpus import Gpus
 from avial_lab.program.where import topology_on
 from avial_lab.runtime.launch import engines, mpiexec, registry
 from avial_lab.runtime.launch.cluster import Cluster
@@ -98,7 +99,7 @@ def test_options_that_do_not_fit_together(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
-FACTS = Facts(0, 1, 7, "node1", "x86_64", 1, 1 << 30, (), "MPICH", version=version())
+FACTS = Facts(0, 1, 7, "node1", "x86_64", 1, 1 << 30, Gpus(), "MPICH", version=version())
 
 
 def test_engines_of_another_version_are_refused():

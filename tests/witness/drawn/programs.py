@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 import numpy as np
 from hypothesis import strategies as st
@@ -44,10 +45,12 @@ def function_of(bodies: Sequence[Body]) -> Drawn:
 
 
 @st.composite
-def functions(draw: st.DrawFn, *, makers: Sequence[Maker] = BODIES) -> Drawn:
-    """Of one to four bodies, so that one build tries them all."""
-    chosen = draw(st.lists(st.sampled_from(makers), min_size=1, max_size=4))
-    return function_of([make(draw, name) for make, name in zip(chosen, "abcd", strict=False)])
+def functions(draw: st.DrawFn, *, makers: Sequence[Maker] = BODIES, most: int = 4) -> Drawn:
+    """Of one to `most` bodies, so that one build tries them all."""
+    chosen = draw(st.lists(st.sampled_from(makers), min_size=1, max_size=most))
+    return function_of(
+        [make(draw, name) for make, name in zip(chosen, ascii_lowercase, strict=False)]
+    )
 
 
 @st.composite

@@ -101,10 +101,10 @@ def linalg(reader: BodyReader, op: ir.Operation) -> None:
     """Inputs are read; an output is read too where the body uses its old value."""
     operands = list(op.operands)
     body = op.regions[0].blocks[0] if len(op.regions) else None
-    if body is None or SEGMENTS not in op.attributes or len(body.arguments) != len(operands):
+    inputs = _inputs(op)
+    if body is None or inputs is None or len(body.arguments) != len(operands):
         reader.touch_operands(op)
         return
-    inputs = operand_segments(op)[0]
     memrefs = [operand for operand in operands if is_memref(operand)]
     sizes = [size for operand in memrefs for size in reader.extents(operand)]
     everywhere = all(_some(size) for size in sizes) and _covers_outputs(op)
@@ -117,6 +117,16 @@ def linalg(reader: BodyReader, op: ir.Operation) -> None:
         old_value_used = any(True for _ in body.arguments[k].uses)
         reader.touch_whole(op, operand, reads=old_value_used, writes=True, certain=everywhere)
     reader.read_regions(op, certain=False)
+
+
+def _inputs(op: ir.Operation) -> int | None:
+    """How many operands are inputs; None where that is not known."""
+    if SEGMENTS in op.attributes:
+        return operand_segments(op)[0]
+    count = len(op.operands)
+    if op.name == "linalg.reduce":
+        return count // 2
+    return count - 1 if op.name in ("linalg.transpose", "linalg.broadcast", "linalg.map") else None
 
 
 def _some(size: Linear) -> bool:
@@ -134,7 +144,7 @@ def _covers_outputs(op: ir.Operation) -> bool:
     if op.name != "linalg.generic":
         return True
     maps = [ir.AffineMapAttr(item).value for item in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    outputs = maps[operand_segments(op)[0] :]
+    outputs = maps[_inputs(op) :]
     return all(m.is_projected_permutation for m in outputs)
 
 

@@ -465,7 +465,7 @@ class Arrays:
         """scf.for, whose ends may be anything."""
         name = self.e.fresh("i")
         if most_of(high - low, self.e.ranges, self.e.sizes) is None:
-            self.e.keep_apart("how long the loop runs depends on data")
+            self.e.may_not_end("how long the loop runs depends on data")
         ends = [self.e.index(each) for each in (low, high, step)]
         head = f"scf.for {name} = {ends[0]} to {ends[1]} step {ends[2]} {{"
         with self.e.block(head):

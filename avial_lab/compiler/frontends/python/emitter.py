@@ -34,9 +34,9 @@ class Emitter:
     plain: bool = True
     asides: int = 0
     apart: str = ""
-    """Why it has to run in a process of its own; empty where neither its time nor its accesses hang
-    on data.
-    """
+    """Why it has to run in a process of its own; empty where no access hangs on data unchecked."""
+    endless: str = ""
+    """Why it may run for any time; empty where that does not hang on data."""
 
     @property
     def place(self) -> str:
@@ -48,7 +48,13 @@ class Emitter:
 
     def keep_apart(self, why: str) -> None:
         """For that reason, in the line at hand, unless there was one before."""
-        self.apart = self.apart or f"line {getattr(self.node, 'lineno', 0)}: {why}"
+        self.apart = self.apart or self._told(why)
+
+    def may_not_end(self, why: str) -> None:
+        self.endless = self.endless or self._told(why)
+
+    def _told(self, why: str) -> str:
+        return f"line {getattr(self.node, 'lineno', 0)}: {why}"
 
     def line(self, text: str) -> None:
         """A whole operation."""
@@ -98,7 +104,7 @@ class Emitter:
     def is_certain(self) -> bool:
         """Whether each run comes here, and nothing before can have raised anything."""
         return (
-            not (self.asides or self.apart)
+            not (self.asides or self.apart or self.endless)
             and self.depth == 1
             and not any("cf.assert" in line for line in self.lines)
         )

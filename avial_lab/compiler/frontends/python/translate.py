@@ -113,9 +113,10 @@ Result = ResultNumber | ResultArray | ResultView | Fixed | tuple["Result", ...]
 class Translated:
     """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
     that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
-    empty where nothing in it can end the process or take unforeseen time. sizes: the open ones by
-    what results' shapes call them: of which argument, along which dimension. spare: memory to work
-    in, as large as these say. printing: what a run puts into a log of it.
+    empty where nothing in it can end the process. endless: why it may take any time; empty where
+    that is not so. sizes: the open ones by what results' shapes call them: of which argument, along
+    which dimension. spare: memory to work in, as large as these say. printing: what a run puts into
+    a log of it.
     """
 
     text: str
@@ -124,9 +125,15 @@ class Translated:
     file: str
     handed: frozenset[str] = frozenset()
     apart: str = ""
+    endless: str = ""
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     spare: tuple[ResultArray, ...] = ()
     printing: Printing | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every run comes to its end, and raises nothing."""
+        return not (self.apart or self.endless or "cf.assert" in self.text)
 
 
 class Restart(Exception):
@@ -272,6 +279,7 @@ class Translation:
             self.source.place,
             handed,
             self.e.apart,
+            self.e.endless,
             self.sizes,
             spare,
             self.prints.told,
@@ -904,8 +912,6 @@ class Translation:
     # -- loops -------------------------------------------------------------------------------------
 
     def _for(self, node: ast.For, live: frozenset[str]) -> None:
-        if node.orelse:
-            raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
         sequence = self.calls.iterated(node.iter)
         if sequence.items is not None:
             self._unrolled(node, sequence.items, live)
@@ -974,7 +980,7 @@ class Translation:
         low, high = sequence.low, sequence.high
         turns = low - high
         if by != 1:
-            turns = self._rounded_up(turns, by)
+            turns = self.rounded_up(turns, by)
         if self.e.is_affine(turns):
             with self.e.loop(number(0), turns) as at:
                 self._turn(node, sequence.element(low - at.scaled(by)), live, cells)
@@ -982,7 +988,8 @@ class Translation:
             with self.arrays.plain_loop(number(0), turns, number(1)) as at:
                 self._turn(node, sequence.element(low - at.scaled(by)), live, cells)
 
-    def _rounded_up(self, count: Linear, by: int) -> Linear:
+    def rounded_up(self, count: Linear, by: int) -> Linear:
+        """Divided by that."""
         up = count + number(by - 1)
         if up.known is not None:
             return number(up.known // by)
@@ -1014,7 +1021,7 @@ class Translation:
         names = dict(self.frame.names)
         turn = self.arrays.cell(INT, affine(sequence.low))
         compare = ast.Lt() if step > 0 else ast.Gt()
-        self.e.keep_apart("how long the loop runs depends on data")
+        self.e.may_not_end("how long the loop runs depends on data")
         self.e.bare("scf.while : () -> () {")
         with self.e.block("", end=""):
             now = replace(self.arrays.load(turn, []), kind=INT)
@@ -1039,11 +1046,9 @@ class Translation:
         self._settle(cells, live)
 
     def _while(self, node: ast.While, live: frozenset[str]) -> None:
-        if node.orelse:
-            raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
         cells = self.cells_of(node, live)
         names = dict(self.frame.names)
-        self.e.keep_apart("how long the loop runs depends on data")
+        self.e.may_not_end("how long the loop runs depends on data")
         self.e.bare("scf.while : () -> () {")
         with self.e.block("", end=""):
             condition = self.condition(node.test)

@@ -25,9 +25,13 @@ from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS, rebuilt
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.ir.views import VIEWS
 from avial_lab.core.errors import PassError
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
+
+_EXTENTS = VIEWS - {"memref.reshape"} | {"memref.dim", "arith.constant"}
+"""What may stand earlier: no value in memory says how it ends."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,15 @@ class DropIn:
         return "drop-in{grid=true}" if self.grid else "drop-in"
 
 
+def _that_it_hangs_on(op: ir.Operation) -> list[ir.Operation]:
+    """Operations before it, in order, and it."""
+    found: dict[ir.Operation, None] = {}
+    for operand in op.operands:
+        if not isinstance(operand.owner, ir.Block):
+            found |= dict.fromkeys(_that_it_hangs_on(operand.owner.operation))
+    return [*found, op]
+
+
 @dataclass
 class _Wrapper:
     function: ir.Operation
@@ -71,12 +84,26 @@ class _Wrapper:
         schedule = self._open_schedule(block)
         inside = schedule.regions[0].blocks[0]
         end = inside.operations[-1].operation
+        for view in block.operations:
+            if view.operation.name == "memref.dim":
+                self._keep_outside(view.operation)
         for view in list(block.operations)[:-1]:
             op = view.operation
             if op not in self.outside and op != schedule:
                 op.move_before(end)
         for node in nodes:
             self._node(node)
+
+    def _keep_outside(self, dim: ir.Operation) -> None:
+        """An extent that hangs on nothing inside: loops of affine take it for a size only where it
+        stands in the function itself, and `normalise` has asked there.
+        """
+        needed = _that_it_hangs_on(dim)
+        if all(op in self.outside or op.name in _EXTENTS for op in needed):
+            for op in needed:
+                if op not in self.outside:
+                    op.move_before(self.target.owner.parent)
+                    self.outside.add(op)
 
     def _open_schedule(self, block: ir.Block) -> ir.Operation:
         """An empty schedule where the function's first effect is; what stands before stays."""

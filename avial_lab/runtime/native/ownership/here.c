@@ -1,42 +1,11 @@
 /* A run of one rank in the process that asks for it: no other process, and nothing that ends this
  * one. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ownership.h"
 #include "state.h"
-
-/* Whether this thread is in `avial_run_here`, and where a failure then goes. */
-static _Thread_local bool catches;
-static jmp_buf caught;
-
-AVIAL_GLOBAL const char *avial_failed;
-
-/* Leaves `avial_run_here`, where this is one. */
-static void leave_here(const char *text)
-{
-    if (!catches) return;
-    catches = false;
-    avial_failed = text;
-    longjmp(caught, 1);
-}
-
-void avial_fail(const char *text, int64_t line, int64_t column)
-{
-    leave_here(text);
-    const int64_t words[] = {(int64_t)(intptr_t)text, ASSERTED, 0, 0, line, column};
-    avial_outside(-1, words);
-}
-
-_Noreturn void avial_die(const char *text, int64_t line, int64_t column)
-{
-    leave_here(text);
-    fprintf(stderr, "%" PRId64 ":%" PRId64 ": an assertion does not hold: %s\n", line, column, text);
-    abort();
-}
+#include "stopping.h"
 
 typedef void (*Entry)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
                       void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
@@ -44,12 +13,12 @@ typedef void (*Entry)(void *, void *, void *, void *, void *, void *, void *, vo
 
 /* C's calling conventions leave it to the caller to take back arguments, those that nobody reads
  * among them. */
-static void enter(void *entry, void *const *given, i64 count)
+static void enter(const HereCall *c)
 {
     void *a[HERE_ARRAYS] = {0};
-    memcpy(a, given, (size_t)count * sizeof *a);
+    memcpy(a, c->descriptors, (size_t)c->arrays * sizeof *a);
     Entry call;
-    memcpy(&call, &entry, sizeof call);
+    memcpy(&call, &c->entry, sizeof call);
     call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
          a[14], a[15], a[16], a[17], a[18], a[19], a[20], a[21], a[22], a[23]);
 }
@@ -67,23 +36,37 @@ static bool shares_memory(const HereCall *c)
     return false;
 }
 
+/* Whether the program works on the caller's array itself: what is written has to be whole again
+ * where the run does not come to its end, unless nobody sees it then. */
+static bool is_in_place(const HereCall *c, i64 k)
+{
+    u64 aligned = (u64)(c->itemsizes[k] < 8 ? c->itemsizes[k] : 8);
+    if (!c->given[k] || (uintptr_t)c->given[k] % aligned) return false;
+    return c->in_place || c->uses[k] & HERE_FRESH || !(c->uses[k] & HERE_WRITTEN);
+}
+
 int64_t avial_run_here(const HereCall *c)
 {
     if (c->arrays > HERE_ARRAYS || shares_memory(c)) return HERE_REFUSED;
-    avial_setup(1, 0, c->arrays, c->ndims, c->dims, c->itemsizes, c->memory);
+    void *memory[HERE_ARRAYS];
     for (i64 k = 0; k < c->arrays; k++) {
-        if (c->given[k]) memcpy(c->memory[k], c->given[k], (size_t)c->bytes[k]);
-        Array *a = &run.arrays[k];
-        avial_input(c->uses[k] & HERE_TEMPORARY ? -1 : 0, k, a->whole);
+        bool own = !is_in_place(c, k);
+        memory[k] = own ? c->memory[k] : c->given[k];
+        if (own && c->given[k]) memcpy(memory[k], c->given[k], (size_t)c->bytes[k]);
+        void **descriptor = c->descriptors[k];
+        descriptor[0] = descriptor[1] = memory[k];
     }
-    if (setjmp(caught)) return HERE_FAILED;
-    catches = true;
-    enter(c->entry, c->descriptors, c->arrays);
-    catches = false;
+    avial_setup(1, 0, c->arrays, c->ndims, c->dims, c->itemsizes, memory);
+    for (i64 k = 0; k < c->arrays; k++)
+        avial_input(c->uses[k] & HERE_TEMPORARY ? -1 : 0, k, run.arrays[k].whole);
+    listen_to_interrupts(c->bell);
+    i64 ended = until_stopped(enter, c);
+    listen_no_more();
+    if (ended != HERE_DONE) return ended;
     avial_finish();
     if (avial_error) return HERE_REFUSED;
     for (i64 k = 0; k < c->arrays; k++)
-        if (c->given[k] && c->uses[k] & HERE_WRITTEN)
-            memcpy(c->given[k], c->memory[k], (size_t)c->bytes[k]);
+        if (memory[k] != c->given[k] && c->given[k] && c->uses[k] & HERE_WRITTEN)
+            memcpy(c->given[k], memory[k], (size_t)c->bytes[k]);
     return HERE_DONE;
 }

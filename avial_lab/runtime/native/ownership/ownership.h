@@ -177,21 +177,50 @@ void avial_home(int64_t array, int64_t place);
 /* Waits until all that this rank sent has arrived, and frees the buffers of messages. */
 void avial_finish(void);
 
-/* A whole run as the only rank, on copies: entry: what it calls with a memref descriptor for each of
- * `arrays` arrays, whose shapes are as in `avial_setup`. memory: where the program works. given:
- * the caller's array of so many `bytes`, or NULL. uses: `HereUse`s. The caller's arrays change when
+/* A whole run as the only rank: entry: what it calls with a memref descriptor for each of `arrays`
+ * arrays, whose shapes are as in `avial_setup`. given: the caller's array of so many `bytes`, or
+ * NULL. uses: `HereUse`s. memory: where the program works on arrays that it writes, and on those
+ * nobody has given; with `in_place` it writes the caller's own ones. Without, these change when
  * everything went well, and not before. Memory that the program had taken when an assertion failed
- * stays taken (`avial_reclaim`). */
+ * stays taken (`avial_reclaim`). bell: a descriptor that SIGINT writes to, or -1; the run then ends
+ * when somebody calls `avial_stop_here`. */
 typedef struct {
     void *entry;
     int64_t arrays;
     const int64_t *ndims, *dims, *itemsizes, *bytes, *uses;
     void **memory, **descriptors, **given;
+    int64_t in_place, bell;
 } HereCall;
 
 /* Returns a HereResult; refused are more arrays than HERE_ARRAYS, arrays that share memory with one
  * that is written, and runs that report an error. */
 int64_t avial_run_here(const HereCall *call);
+
+/* From another thread, a moment after SIGINT came, again and again while it is not 0: ends the run
+ * that is under way. A program that was stopped must not be run any more. */
+int64_t avial_stop_here(void);
+
+/* Whether that can be done on this system. */
+extern int64_t avial_stops_here AVIAL_GLOBAL;
+
+/* In such a run the program calls these in place of OpenMP's functions, which the engine stores
+ * there: a failure in a thread ends its part, and then the run. */
+extern void (*avial_here_fork_call)(void *, int32_t, void (*)(int32_t *, int32_t *, ...),
+                                    ...) AVIAL_GLOBAL;
+extern void (*avial_here_for_static_init_8u)(void *, int32_t, int32_t, int32_t *, uint64_t *,
+                                             uint64_t *, int64_t *, int64_t, int64_t) AVIAL_GLOBAL;
+extern void (*avial_here_dispatch_init_8u)(void *, int32_t, int32_t, uint64_t, uint64_t, int64_t,
+                                           int64_t) AVIAL_GLOBAL;
+extern int32_t (*avial_here_dispatch_next_8u)(void *, int32_t, int32_t *, uint64_t *, uint64_t *,
+                                              int64_t *) AVIAL_GLOBAL;
+void avial_fork_call_here(void *place, int32_t count, void (*body)(int32_t *, int32_t *, ...), ...);
+void avial_for_static_init_8u_here(void *place, int32_t thread, int32_t schedule, int32_t *last,
+                                   uint64_t *lower, uint64_t *upper, int64_t *stride, int64_t step,
+                                   int64_t chunk);
+void avial_dispatch_init_8u_here(void *place, int32_t thread, int32_t schedule, uint64_t lower,
+                                 uint64_t upper, int64_t step, int64_t chunk);
+int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, uint64_t *lower,
+                                    uint64_t *upper, int64_t *stride);
 
 /* The words of a Table; at most `capacity` of them are stored in `out`. Returns how many there are.
  *

@@ -2,7 +2,11 @@
  * sees through every call, and nothing but the entry points is visible outside. Each file compiles
  * by itself, too; tests see to that. */
 #define AVIAL_ONE_UNIT
-#define _POSIX_C_SOURCE 200809L /* clock_gettime, before any header */
+#ifdef __linux__
+#define _GNU_SOURCE /* stopping.c, and what POSIX has; before any header */
+#else
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
 
 #include "combine.c"
 #include "events.c"
@@ -17,6 +21,7 @@
 #include "pipelined.c"
 #include "reductions.c"
 #include "state.c"
+#include "stopping.c"
 #include "strides.c"
 #include "tables.c"
 #include "transfers.c"

@@ -187,3 +187,22 @@ def test_columns_of_a_shared_array_are_rows_of_bytes() -> None:
     module = parse_cell(text, cell="t", context=ir.Context(), binding=binding)
     (task,), _, _ = read_program(module, binding)
     assert shown(task.writes) == {"b": "[1:3] ∪ [5:7] ∪ [9:11]"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "linalg.transpose ins(%f : memref<8x8xf32>) outs(%g : memref<8x8xf32>) "
+        "permutation = [1, 0]",
+        "linalg.map { arith.negf } ins(%f : memref<8x8xf32>) outs(%g : memref<8x8xf32>)",
+        "linalg.broadcast ins(%s : memref<8xf32>) outs(%g : memref<8x8xf32>) dimensions = [0]",
+    ],
+)
+def test_named_operations_write_their_outputs_alone(body: str) -> None:
+    kind = "strided<[8]>"
+    view = (
+        f"%s = memref.subview %f[0, 0] [8, 1] [1, 1] : memref<8x8xf32> to memref<8xf32, {kind}>\n"
+    ) * ("%s" in body)
+    task = only_task(view + body.replace("memref<8xf32>", f"memref<8xf32, {kind}>"), "f", "g")
+    assert [access.buffer for access in task.reads] == ["f"]
+    assert shown(task.writes) == {"g": "[0:8, 0:8]"}

@@ -7,7 +7,9 @@ import pytest
 from mlir import ir
 from mlir.dialects import arith
 
+from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.passes.gpu import form_kernels
+from avial_lab.compiler.passes.gpu.form_kernels import FormKernels
 from tests.compiler.passes.golden import assert_same, each_case
 
 PASS = "form-kernels"
@@ -61,3 +63,54 @@ def test_a_forgotten_guard_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(form_kernels._Kernel, "_below", always)
     with pytest.raises(AssertionError):
         assert_same(SIZED.replace("STEP", "1"), PASS, given={1: np.int64(5), 2: np.int64(100)})
+
+
+FROM = """
+func.func private @S1(%A: memref<90x300xf32>, %n: index, %m: index) attributes {avial.no_alias} {
+  affine.for %i = 1 to affine_map<()[n] -> (n)>()[%n] {
+    affine.for %j = affine_map<()[m] -> (m)>()[%m] to 299 {
+      %a = affine.load %A[%i, %j] : memref<90x300xf32>
+      %b = arith.addf %a, %a : f32
+      affine.store %b, %A[%i, %j] : memref<90x300xf32>
+    }
+  }
+  return
+}
+func.func @from(%A: memref<90x300xf32>, %n: index, %m: index) {
+  call @S1(%A, %n, %m) {avial.launch = array<i64: 0, -1, -1>}
+    : (memref<90x300xf32>, index, index) -> ()
+  return
+}"""
+"""Columns from %m on: threads begin at a line of memory before it."""
+
+
+@pytest.mark.parametrize("begin", [0, 1, 31, 32, 33, 63, 64, 127, 298, 299, 300])
+def test_columns_that_begin_within_a_line(begin: int) -> None:
+    assert_same(FROM, PASS, given={1: np.int64(90), 2: np.int64(begin)})
+
+
+def test_threads_before_the_first_column_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = form_kernels._Kernel._below
+
+    def unless_equal(kernel: form_kernels._Kernel, *ends: ir.Value, equal: bool = False) -> object:
+        if equal:
+            return arith.constant(ir.IntegerType.get_signless(1), 1)
+        return known(kernel, *ends)
+
+    monkeypatch.setattr(form_kernels._Kernel, "_below", unless_equal)
+    with pytest.raises(AssertionError):
+        assert_same(FROM, PASS, given={1: np.int64(90), 2: np.int64(33)})
+
+
+def test_more_rows_where_there_are_blocks_enough() -> None:
+    """Eight of f32 for a thread, four where a GPU would have too little to do then."""
+    for extent, rows in ((4000, 32), (300, 16)):
+        text = FROM.replace("90x300", f"{extent}x{extent}").replace("to 299", f"to {extent}")
+        text = text.replace("affine_map<()[n] -> (n)>()[%n]", str(extent))
+        text = text.replace("affine_map<()[m] -> (m)>()[%m]", "1")
+        context = ir.Context()
+        register(context)
+        with context:
+            module = ir.Module.parse(text).operation
+            FormKernels()(module)
+            assert f"/ {rows})" in str(module)

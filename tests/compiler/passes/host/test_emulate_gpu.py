@@ -23,3 +23,12 @@ def test_what_others_stored_before_the_barrier() -> None:
     (got,) = computed(CASES["barrier"], (EmulateGpu(),), given={0: a, 1: np.int64(3)})
     assert got[:2].tolist() == [a[0] + a[1], a[1] + a[2]]  # the third reads what nobody wrote
     assert got[3:].tolist() == a[3:].tolist()
+
+
+def test_a_dropped_barrier_is_found() -> None:
+    a = np.arange(20, dtype=np.int32) ** 3 + 7  # what no run before left in memory
+    without = CASES["barrier"].replace("    gpu.barrier\n", "")
+    assert without != CASES["barrier"]
+    for case, is_right in ((without, False), (CASES["barrier"], True)):
+        (got,) = computed(case, (EmulateGpu(),), given={0: a.copy(), 1: np.int64(3)})
+        assert (got[:2].tolist() == [a[0] + a[1], a[1] + a[2]]) == is_right

@@ -115,3 +115,34 @@ func.func @columns(%A: memref<20x30xf64> {avial.name = "A"}) {
   }
   return
 }
+
+// -----
+
+// The extent of a view is a size for loops of affine in the function alone, not among the tasks.
+
+// CHECK-LABEL: func.func @extents
+// CHECK: memref.transpose
+// CHECK: %[[ROWS:[^ ]*]] = memref.dim
+// CHECK: "avial.schedule"
+// CHECK: "avial.replicate"
+// CHECK: "avial.replicate"
+// CHECK-NEXT: affine.for %{{.*}} = 0 to %[[ROWS]] {
+func.func @extents(%A: memref<8xf64> {avial.name = "A"}, %B: memref<6x4xf64> {avial.name = "B"}) {
+  affine.for %i = 0 to 8 {
+    %v = affine.load %A[%i] : memref<8xf64>
+    %n = arith.addf %v, %v : f64
+    affine.store %n, %A[%i] : memref<8xf64>
+  }
+  %zero = arith.constant 0 : index
+  %open = memref.cast %B : memref<6x4xf64> to memref<6x?xf64, strided<[4, 1]>>
+  %turned = memref.transpose %open (d0, d1) -> (d1, d0) : memref<6x?xf64, strided<[4, 1]>> to memref<?x6xf64, strided<[1, 4]>>
+  %rows = memref.dim %turned, %zero : memref<?x6xf64, strided<[1, 4]>>
+  affine.for %i = 0 to %rows {
+    affine.for %j = 0 to 6 {
+      %v = affine.load %turned[%i, %j] : memref<?x6xf64, strided<[1, 4]>>
+      %n = arith.addf %v, %v : f64
+      affine.store %n, %turned[%i, %j] : memref<?x6xf64, strided<[1, 4]>>
+    }
+  }
+  return
+}

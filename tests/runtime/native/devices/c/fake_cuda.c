@@ -40,6 +40,10 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
                                     [6] = 65535, [7] = 65535, [75] = 9, [97] = 232448};
     return *value = values[attribute], 0;
 }
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    return *bytes = (size_t)80 << 30, (void)device, 0;
+}
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     (void)device;

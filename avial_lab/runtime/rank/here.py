@@ -2,6 +2,8 @@
 
 Manifest, shared object -> RunHere; addresses of the caller's arrays -> how the run ended. What the
 code may do to this process has been made sure of before (`Translated.apart`): nothing here does.
+It has as many threads as a rank that is alone on its machine. An assertion ends the run, and so
+does Ctrl-C, where the system lets it.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from avial_lab.core.words import brief, listed
 from avial_lab.machine.constants import LINE_BYTES
 from avial_lab.machine.cpu import check_instruction_sets
 from avial_lab.runtime.native.loader import LoadedProgram, descriptor, digest, load_program
+from avial_lab.runtime.rank.interrupts import INTERRUPTS
+from avial_lab.runtime.rank.threads import threads_here
 
-MOST_BYTES = 16 << 20
-"""Of a program's arrays, of which there is a second copy as long as it is kept. For more of them
-another process costs next to nothing.
-"""
+MOST_BYTES = 1 << 30
+"""Of a program's arrays; of those that it writes there is a second copy as long as it is kept."""
 
 
 class _HereCall(ctypes.Structure):
@@ -36,23 +38,27 @@ class _HereCall(ctypes.Structure):
         ("arrays", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("ndims", "dims", "itemsizes", "bytes", "uses")),
         *((name, ctypes.c_void_p) for name in ("memory", "descriptors", "given")),
+        *((name, ctypes.c_int64) for name in ("in_place", "bell")),
     )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class RunHere:
     """`arrays`: where the program works, by the names of its arrays; those without one of the
     caller's are read and written there. `place`: the number of each. One run at a time: whoever has
-    `lock`.
+    `lock`. stops: whether Ctrl-C can end a run; is_whole: none was.
     """
 
     arrays: Mapping[str, np.ndarray]
     place: Mapping[str, int]
     given: ctypes.Array[ctypes.c_void_p]
     lock: threading.Lock
+    stops: bool
+    threads: int
     _program: LoadedProgram
-    _call: ctypes.Structure
+    _call: _HereCall
     _kept: tuple[object, ...]
+    is_whole: bool = True
 
     def __repr__(self) -> str:
         return brief(self, f"on {listed(list(self.arrays))}")
@@ -62,9 +68,25 @@ class RunHere:
         """Of memory that it keeps."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def __call__(self) -> HereResult:
-        """With the addresses in `given`."""
-        return self._program.library.avial_run_here(ctypes.byref(self._call))
+    def __call__(self, *, in_place: bool = False, threads: int = 0) -> HereResult:
+        """With the addresses in `given`, on so many of the threads (0: all). in_place: what is
+        written is written in the caller's arrays, and Ctrl-C waits. After a run that it has ended
+        there must be no other.
+        """
+        library, call = self._program.library, self._call
+        if self.threads > 1:
+            self._program.set_globals({"avial_threads": threads or self.threads})
+        call.in_place = in_place
+        call.bell = -1
+        if self.stops and not in_place:
+            call.bell = INTERRUPTS.bell_for(library.avial_stop_here)
+        try:
+            ended = library.avial_run_here(ctypes.byref(call))
+        except KeyboardInterrupt:  # as soon as it is back, whether it was stopped or had ended
+            self.is_whole = False
+            raise
+        self.is_whole = ended != HereResult.STOPPED
+        return ended
 
     def failure(self) -> str:
         """What a run that failed said; what it had taken is given back."""
@@ -90,9 +112,11 @@ def may_run_here(binary: Binary) -> bool:
     )
 
 
-def run_here(binary: Binary, written: Collection[str]) -> RunHere | None:
-    """Loaded into this process, on one thread; `written` are the storages that it writes. None
-    where the program calls a BLAS, which would have to be set up for each run.
+def run_here(
+    binary: Binary, written: Collection[str], fresh: Collection[str] = ()
+) -> RunHere | None:
+    """Loaded into this process; `written` are the storages that it writes, `fresh` those that are
+    made for each run. None where the program calls a BLAS, which would have to be set up for each.
     """
     manifest = binary.manifest
     check_instruction_sets(manifest.instruction_sets)
@@ -100,14 +124,14 @@ def run_here(binary: Binary, written: Collection[str]) -> RunHere | None:
     program = load_program(shared, digest(shared), entry=manifest.entry)
     if program.exports("avial_blas_bits") or not program.exports("avial_run_here"):
         return None
-    if program.exports("avial_threads"):
-        program.set_globals({"avial_threads": 1})
+    threads = threads_here(program)
     storages = manifest.storages
     arrays = {storage.buffers[0]: _memory(storage) for storage in storages}
     temporary = {buffer.storage for buffer in manifest.buffers if buffer.temporary}
     uses = [
         HereUse.WRITTEN * (storage.name in written)
         + HereUse.TEMPORARY * (storage.name in temporary)
+        + HereUse.FRESH * (storage.name in fresh)
         for storage in storages
     ]
     addresses = [array.ctypes.data for array in arrays.values()]
@@ -128,10 +152,12 @@ def run_here(binary: Binary, written: Collection[str]) -> RunHere | None:
     )
     entry = ctypes.cast(program.library[f"_mlir_ciface_{program.entry}"], ctypes.c_void_p)
     call = _HereCall(entry.value, len(storages), *map(ctypes.addressof, tables))
-    program.library.avial_run_here.restype = ctypes.c_int64
+    library = program.library
+    library.avial_run_here.restype = library.avial_stop_here.restype = ctypes.c_int64
     place = {name: k for k, name in enumerate(arrays)}
     kept = (*tables, *descriptors)
-    return RunHere(arrays, place, given, threading.Lock(), program, call, kept)
+    stops = bool(program.get_global("avial_stops_here"))
+    return RunHere(arrays, place, given, threading.Lock(), stops, threads, program, call, kept)
 
 
 def _memory(storage: Storage) -> np.ndarray:
