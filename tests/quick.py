@@ -12,10 +12,10 @@ ALL = os.environ.get("AVIAL_TEST_EXAMPLES") == "all"
 
 
 def examples(count: int) -> int:
-    """How many random programs are drawn: `count`, or a third of them, which are others each time
-    that the tests run.
+    """How many random programs are drawn: `count`, or a quarter of them, which are others each
+    time that the tests run.
     """
-    return count if ALL else -(-count // 3)
+    return count if ALL else -(-count // 4)
 
 
 def mark_slow_cases(cases: Sequence[pytest.Function]) -> None:

@@ -37,6 +37,8 @@ from avial_lab.runtime.rank.here import RunHere, may_run_here, run_here
 
 LONG_S = 0.05
 """A call that took as long runs where Ctrl-C can end it."""
+CALLS_TO_RETRY = 64
+"""One thread, or all: what was slower is tried again after so many calls."""
 IN_PLACE_S = 0.25
 """Calls that take longer write into copies, which Ctrl-C may leave half written."""
 MOST_FAILURES = 100
@@ -116,7 +118,8 @@ class CallHere:
     surroundings are, and what they were when it was compiled. own: the arrays of the last call's
     results. Which argument goes where: arrays, whose address is handed over; numbers, into the
     program's memory; captured ones, with their sizes. results are numbers, made are arrays. sizes:
-    the open ones. Closed after `most_s` in calls. log: that of prints, by its name.
+    the open ones. Closed after `most_s` in calls. log: that of prints, by its name. paces: what a
+    call takes, by the number of its threads.
     """
 
     program: Program
@@ -126,6 +129,8 @@ class CallHere:
     names: Sequence[str]
     around: Surroundings
     took_s: float | None = None
+    paces: dict[int, float] = field(default_factory=dict[int, float])
+    calls: int = 0
     own: dict[str, Array] = field(default_factory=dict[str, Array])
     failures: int = 0
     slower: int = 0
@@ -171,8 +176,9 @@ class CallHere:
             for log in self.log.values():
                 log[:LOG_HEAD] = 0
             began = time.perf_counter()
-            ended = run(in_place=self.is_in_place)
-            self._judge(time.perf_counter() - began)
+            threads = self._threads()
+            ended = run(in_place=self.is_in_place, threads=threads)
+            self._judge(time.perf_counter() - began, threads)
             if self.log and ended != HereResult.REFUSED:
                 print_out(self.translated, self.log)
             for name, cell in self.results:
@@ -199,10 +205,24 @@ class CallHere:
         took_s = self.took_s
         return took_s is not None and took_s <= IN_PLACE_S and self.translated.is_certain
 
-    def _judge(self, took: float) -> None:
+    def _threads(self) -> int:
+        """How many are the fastest, as calls so far say: where others compute, too, a loop of a
+        millisecond takes many on all cores. All where their number decides about bits.
+        """
+        most = self.run.threads
+        if most == 1 or self.program.built.reordered:
+            return most
+        self.calls += 1
+        if len(self.paces) < 2:
+            return 1 if self.calls > 2 else most
+        best = min(self.paces, key=self.paces.__getitem__)
+        return best if self.calls % CALLS_TO_RETRY else most + 1 - best
+
+    def _judge(self, took: float, threads: int) -> None:
         slow = took > LONG_S and not self.run.stops
         self.slower = self.slower + 1 if slow else 0
         self.took_s = took
+        self.paces[threads] = min(took, 0.75 * self.paces.get(threads, took) + 0.25 * took)
         self.spent_s += took
         self.closed |= self.slower >= MOST_SLOWER or self.spent_s > self.most_s
 

@@ -71,7 +71,7 @@ class Linalg:
 
     # -- decompositions ----------------------------------------------------------------------------
 
-    def cholesky(self, x: Array, /, *, upper: bool = False) -> Array:
+    def cholesky(self, x: Array, /, upper: bool = False) -> Array:
         return self._of_matrices("cholesky", x, upper=upper)[0]
 
     def eigh(self, x: Array, /) -> EighResult:
@@ -80,12 +80,14 @@ class Linalg:
     def eigvalsh(self, x: Array, /) -> Array:
         return self._of_matrices("eigvalsh", x)[0]
 
-    def qr(self, x: Array, /, *, mode: str = "reduced") -> QRResult:
+    def qr(self, x: Array, /, mode: str = "reduced") -> QRResult:
         if mode not in ("reduced", "complete"):
             raise ValueError("mode is 'reduced' or 'complete'")
         return QRResult(*self._of_matrices("qr", x, results=2, mode=mode))
 
-    def svd(self, x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    def svd(self, x: Array, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+        if not compute_uv:
+            return self.svdvals(x)
         return SVDResult(*self._of_matrices("svd", x, results=3, full_matrices=full_matrices))
 
     def svdvals(self, x: Array, /) -> Array:
@@ -102,7 +104,7 @@ class Linalg:
     def inv(self, x: Array, /) -> Array:
         return self._of_matrices("inv", x)[0]
 
-    def pinv(self, x: Array, /, *, rtol: Any = None) -> Array:
+    def pinv(self, x: Array, /, rtol: Any = None) -> Array:
         return self._within("pinv", x, rtol)
 
     def solve(self, x1: Array, x2: Array, /) -> Array:
@@ -112,7 +114,7 @@ class Linalg:
         both = [self._xp.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (x1, x2)]
         return self._of_matrices("solve", *both)[0]
 
-    def matrix_rank(self, x: Array, /, *, rtol: Any = None) -> Array:
+    def matrix_rank(self, x: Array, /, rtol: Any = None) -> Array:
         return self._within("matrix_rank", x, rtol)
 
     def matrix_power(self, x: Array, n: int, /) -> Array:
@@ -132,7 +134,7 @@ class Linalg:
 
     # -- norms -------------------------------------------------------------------------------------
 
-    def matrix_norm(self, x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    def matrix_norm(self, x: Array, /, keepdims: bool = False, ord: Any = "fro") -> Array:
         (made,) = self._xp.mapped(
             "linalg.matrix_norm", [x], along=(x.ndim - 2, x.ndim - 1),
             options={"keepdims": keepdims, "ord": ord},
@@ -140,7 +142,7 @@ class Linalg:
         return made
 
     def vector_norm(
-        self, x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2
+        self, x: Array, /, axis: Any = None, keepdims: bool = False, ord: float = 2
     ) -> Array:
         xp = self._xp
         size = xp.abs(xp.astype(x, float, copy=False) if x.dtype.kind in "iub" else x)
@@ -173,10 +175,10 @@ class Linalg:
     def matmul(self, x1: Array, x2: Array, /) -> Array:
         return self._xp.matmul(x1, x2)
 
-    def tensordot(self, x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+    def tensordot(self, x1: Array, x2: Array, /, axes: Any = 2) -> Array:
         return self._xp.tensordot(x1, x2, axes=axes)
 
-    def vecdot(self, x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    def vecdot(self, x1: Array, x2: Array, /, axis: int = -1) -> Array:
         return self._xp.vecdot(x1, x2, axis=axis)
 
     def matrix_transpose(self, x: Array, /) -> Array:
@@ -187,7 +189,7 @@ class Linalg:
             raise ValueError("Input arrays must be one-dimensional")
         return self._xp.multiply(x1[:, None], x2[None, :])
 
-    def cross(self, x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    def cross(self, x1: Array, x2: Array, /, axis: int = -1) -> Array:
         xp = self._xp
         shape = np.broadcast_shapes(x1.shape, x2.shape)
         if shape[axis] != 3:
@@ -205,13 +207,13 @@ class Linalg:
         ]
         return xp.stack(parts, axis=axis)
 
-    def diagonal(self, x: Array, /, *, offset: int = 0) -> Array:
+    def diagonal(self, x: Array, /, offset: int = 0) -> Array:
         (made,) = self._xp.mapped(
             "linalg.diagonal", [x], along=(x.ndim - 2, x.ndim - 1), options={"offset": offset}
         )
         return made
 
-    def trace(self, x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    def trace(self, x: Array, /, offset: int = 0, dtype: Any = None) -> Array:
         return self._xp.sum(self.diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 

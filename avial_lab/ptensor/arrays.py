@@ -203,8 +203,8 @@ class Array:
     def __index__(self) -> int:
         return np.asarray(self).__index__()
 
-    def item(self) -> Any:
-        return np.asarray(self).item()
+    def item(self, *place: int) -> Any:
+        return np.asarray(self).item(*place)
 
     def tolist(self) -> Any:
         return np.asarray(self).tolist()
@@ -214,7 +214,14 @@ class Array:
             return f"Array(shape={self.shape}, dtype={self.dtype}, on {self._xp.ranks} ranks)"
         return repr(np.asarray(self)).replace("array(", "Array(", 1)
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self) if self.size > _SHOWN else str(np.asarray(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(np.asarray(self)[()], spec) if not self.shape else format(str(self), spec)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -409,6 +416,64 @@ class Array:
     def repeat(self, repeats: Any, axis: int | None = None) -> Array:
         return self._xp.repeat(self, repeats, axis=axis)
 
+    def dot(self, b: Any) -> Array:
+        return self._xp.dot(self, b)
+
+    def sort(self, axis: int = -1) -> None:
+        """In place."""
+        self[...] = self._xp.sort(self, axis=axis)
+
+    def clip(self, min: Any = None, max: Any = None) -> Array:
+        return self._xp.clip(self, min, max)
+
+    def round(self, decimals: int = 0) -> Array:
+        return self._xp.round(self, decimals)
+
+    def squeeze(self, axis: Any = None) -> Array:
+        return self._xp.squeeze(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        return self._xp.swapaxes(self, axis1, axis2)
+
+    def trace(self, offset: int = 0) -> Array:
+        return self._xp.trace(self, offset)
+
+    def diagonal(self, offset: int = 0) -> Array:
+        return self._xp.diagonal(self, offset)
+
+    def searchsorted(self, v: Any, side: str = "left") -> Array:
+        return self._xp.searchsorted(self, v, side=side)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def conjugate(self) -> Array:
+        return self._xp.conj(self)
+
+    @property
+    def flat(self) -> Flat:
+        return Flat(self)
+
+    def tobytes(self) -> bytes:
+        """All of it, here: a gather."""
+        return np.asarray(self).tobytes()
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(self._xp.any(self._xp.equal(self, value)))
+
+    def __copy__(self) -> Array:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.copy()
+
+    def __divmod__(self, other: Any) -> tuple[Array, Array]:
+        return self // other, self % other
+
     def ravel(self) -> Array:
         return self._xp.reshape(self, (-1,))
 
@@ -487,6 +552,27 @@ class Array:
                 "numpy.asarray(x) brings one here first"
             )
         return found(*args, **kwargs)
+
+
+class Flat:
+    """The elements of an array in their order, `x.flat`."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self._array.ravel())
+
+    def __getitem__(self, key: Any) -> Array:
+        return self._array.ravel()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        changed = self._array.flatten()
+        changed[key] = value
+        self._array[...] = changed.reshape(self._array.shape)
 
 
 _OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray)

@@ -6,6 +6,7 @@ Recording -> the engines' arrays; array -> NumPy array.
 from __future__ import annotations
 
 import os
+import secrets
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
@@ -64,6 +65,9 @@ MOST_PROGRAMS = 512
 
 _LOOKED_AT = 1 << 16
 """Elements of an array, at most, that tell whether ranks bring in the same."""
+
+_SEED_BITS = 32
+"""Of what NumPy's older generator takes."""
 
 MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
@@ -361,6 +365,13 @@ class Connection:
         self.steps += 1
         line = persons_line()
         return tuple(Memory(r.storage.shape, dtype, r, line=line) for r, dtype in done.results)
+
+    def seed(self) -> int:
+        """Another one every time, the same on all ranks of a script."""
+        if not isinstance(self.residence, OwnRanks):
+            return secrets.randbits(_SEED_BITS)
+        self.meet("draws a seed")
+        return self.residence.once(lambda: secrets.randbits(_SEED_BITS))
 
     def put(self, array: np.ndarray) -> Memory:
         """A copy of the array, in blocks of its rows."""

@@ -24,53 +24,45 @@ class Fft:
         self._xp = xp
 
     def fft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("fft", x, n, axis, norm)
 
     def ifft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("ifft", x, n, axis, norm)
 
     def rfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("rfft", x, n, axis, norm)
 
     def irfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("irfft", x, n, axis, norm)
 
     def hfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("hfft", x, n, axis, norm)
 
     def ihfft(
-        self, x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+        self, x: Array, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Array:
         return self._along("ihfft", x, n, axis, norm)
 
-    def fftn(
-        self, x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
-    ) -> Array:
+    def fftn(self, x: Array, /, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
         return self._each(("fft", "fft"), x, s, axes, norm)
 
-    def ifftn(
-        self, x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
-    ) -> Array:
+    def ifftn(self, x: Array, /, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
         return self._each(("ifft", "ifft"), x, s, axes, norm)
 
-    def rfftn(
-        self, x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
-    ) -> Array:
+    def rfftn(self, x: Array, /, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
         return self._each(("rfft", "fft"), x, s, axes, norm)
 
-    def irfftn(
-        self, x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
-    ) -> Array:
+    def irfftn(self, x: Array, /, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
         lengths, dims = _lengths(x, s, axes)
         if s is None and dims:
             lengths[-1] = 2 * (lengths[-1] - 1)
@@ -78,21 +70,29 @@ class Fft:
             x = self._along("ifft", x, length, dim, norm)
         return self._along("irfft", x, lengths[-1], dims[-1], norm)
 
-    def fftfreq(self, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+    def fft2(
+        self, x: Array, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
+    ) -> Array:
+        return self.fftn(x, s, axes, norm)
+
+    def ifft2(
+        self, x: Array, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
+    ) -> Array:
+        return self.ifftn(x, s, axes, norm)
+
+    def fftfreq(self, n: int, /, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
         del device
         return self._xp.asarray(np.fft.fftfreq(n, d).astype(dtype or np.float64))
 
-    def rfftfreq(
-        self, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
-    ) -> Array:
+    def rfftfreq(self, n: int, /, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
         del device
         return self._xp.asarray(np.fft.rfftfreq(n, d).astype(dtype or np.float64))
 
-    def fftshift(self, x: Array, /, *, axes: Any = None) -> Array:
+    def fftshift(self, x: Array, /, axes: Any = None) -> Array:
         dims = _dims(x, axes)
         return self._xp.roll(x, tuple(x.shape[d] // 2 for d in dims), axis=dims) if dims else x
 
-    def ifftshift(self, x: Array, /, *, axes: Any = None) -> Array:
+    def ifftshift(self, x: Array, /, axes: Any = None) -> Array:
         dims = _dims(x, axes)
         return self._xp.roll(x, tuple(-(x.shape[d] // 2) for d in dims), axis=dims) if dims else x
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, fo
 from avial_lab.ptensor.elements import DTYPES, element_of
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
+from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
 from avial_lab.ptensor.recording import Memory, Value
 
@@ -67,7 +69,7 @@ class NamespaceInfo:
         return {name: dtype for name, dtype in standard.items() if np.isdtype(dtype, kind)}
 
 
-class Namespace(Library):
+class Namespace(NumpyNames, Library):
     """`xp`: the array API on the engines of one cluster.
 
     Arrays are divided over all ranks in blocks of the first dimension, where creators are not told
@@ -97,6 +99,14 @@ class Namespace(Library):
         for name in _LIBRARY:
             setattr(self, name, self._library_function(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
+        for name in ON_ONE:
+            where, _, last = name.rpartition(".")
+            if where:
+                setattr(getattr(self, where), last, self.numpys(name))
+        self.rint, self.round = self.round, partial(_rounded, self.round)
+        for name in by_position():
+            setattr(self, name, as_numpy_calls(self, name, getattr(self, name)))
+        self.array = self.asarray
         for path in ("linalg", "fft"):
             follow(self, getattr(self, path), path, ())
         follow(self, self, "", _INNER)
@@ -156,6 +166,9 @@ class Namespace(Library):
             return self._placed(made, dist)
         if copy is False:
             raise ValueError("what is here has to be copied to the ranks")
+        if isinstance(obj, list | tuple) and _holds_arrays(obj):
+            made = self.stack([self.asarray(each) for each in obj])
+            return self.asarray(made, dtype=dtype, dist=dist)
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
         if array.ndim > 31:
@@ -166,8 +179,6 @@ class Namespace(Library):
     @staticmethod
     def _placed(made: Array, dist: Any) -> Array:
         return made if dist is None else made.redistribute(dist)
-
-    array = asarray
 
     def from_local(self, part: Any, /) -> Array:
         """Of a script under mpiexec: what each rank has, one behind the other along the first
@@ -333,7 +344,10 @@ class Namespace(Library):
 
     # -- elementwise -------------------------------------------------------------------------------
 
-    def where(self, condition: Any, x1: Any, x2: Any, /) -> Array:
+    def where(self, condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+        if x1 is None and x2 is None:
+            return self.nonzero(self.asarray(condition))
+        x1, x2 = (self.asarray(x) if isinstance(x, list | tuple) else x for x in (x1, x2))
         kind = np.result_type(*(_weak(each) for each in (x1, x2)))
         left, right = (self.value_of(each, kind) for each in (x1, x2))
         recording = self.connection.record()
@@ -425,8 +439,6 @@ class Namespace(Library):
         recording = self.connection.record()
         operands = [recording.cast(each, kind) for each in (left, right)]
         return self._of(recording.operation("matmul", operands, shape, kind))
-
-    dot = matmul
 
     def vecdot(self, x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         return self.sum(
@@ -739,7 +751,7 @@ class Namespace(Library):
                 recording.operation("binary", [left, right], shape, result, function=op)
             )
 
-        return _named(function, name, ufunc)
+        return self._with_methods(_named(function, name, ufunc), name, ufunc)
 
     def _library_function(self, name: str) -> Callable[..., Array]:
         ufunc: np.ufunc = getattr(np, name)
@@ -831,6 +843,20 @@ def _with_axis(function: Callable[..., Array]) -> Callable[..., Array]:
 
 _MOST_FORMS = 4096
 """Of operands, that each function keeps the types of its result for."""
+
+
+def _rounded(rint: Callable[[Any], Array], x: Any, decimals: int = 0, /) -> Array:
+    """To so many decimals, as NumPy computes it."""
+    if not decimals:
+        return rint(x)
+    return rint(x * 10.0**decimals) / 10.0**decimals
+
+
+def _holds_arrays(parts: Sequence[Any]) -> bool:
+    return any(
+        isinstance(each, Array) or (isinstance(each, list | tuple) and _holds_arrays(each))
+        for each in parts
+    )
 
 
 def _form(x: Any) -> Any:

@@ -61,6 +61,7 @@ def test_colours_follow_the_first_line(open_notebook: Open) -> None:
     expect(python.locator(".cm-line span", has_text="pass")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_files_have_colours(lab: Lab, page: Page) -> None:
     (lab.folder / "deck.mlir").write_text("// one\nfunc.func @f(%a: memref<20xf32>) { return }\n")
     page.goto(lab.address("deck.mlir"))

@@ -81,6 +81,7 @@ def test_a_cell_runs_in_lab(lab: Lab, open_notebook: Callable[..., Notebook]) ->
     assert lab.processes("ipykernel")
 
 
+@pytest.mark.slow
 def test_all_cells_run(open_notebook: Callable[..., Notebook]) -> None:
     notebook = open_notebook(
         "harness", ["import threading", "threading.Event().wait(0.5)", "'last'"]

@@ -160,6 +160,7 @@ def test_the_canary_sings_where_it_is_trusted(lab: Lab, open_notebook: Open) -> 
     notebook.page.wait_for_function("window.canary === 'sings'")
 
 
+@pytest.mark.slow
 def test_an_edge_says_why_it_is_there(open_notebook: Open) -> None:
     notebook = open_notebook("edge", [SETUP, "%%avial --show=dag\n" + TWO_TASKS])
     notebook.run_all()

@@ -256,6 +256,7 @@ def test_the_stop_button_during_a_run(session: Session) -> None:
     assert session.value("b.any()") == "False"
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_cluster_that_loses_engines(session: Session) -> None:
     """By a crash, by a kill: the next run has fresh ones."""

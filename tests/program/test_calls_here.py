@@ -223,6 +223,30 @@ def test_ctrl_c_ends_a_loop_that_does_not_end_and_leaves_the_arrays() -> None:
 
 
 @avial_lab.program
+def thirds(a, b):
+    for i in range(a.shape[0]):
+        b[i] = a[i] / 3.0
+
+
+def test_the_faster_of_one_thread_and_all_is_taken() -> None:
+    a = np.arange(float(MANY))
+    for _ in range(4):
+        b = np.zeros(MANY)
+        thirds(a, b)
+        np.testing.assert_array_equal(b, a / 3.0)
+    (kept,) = thirds._here.values()
+    if kept.run.threads == 1:
+        pytest.skip("there is one core")
+    assert set(kept.paces) == {1, kept.run.threads}
+    for one, most in ((1.0, 2.0), (2.0, 1.0)):
+        kept.paces.update({kept.run.threads: most, 1: one})
+        kept.calls = 4
+        assert kept._threads() == (1 if one < most else kept.run.threads)
+        kept.calls = calls_here.CALLS_TO_RETRY - 1
+        assert kept._threads() == (kept.run.threads if one < most else 1)
+
+
+@avial_lab.program
 def halves(a, index, b):
     for i in range(index.shape[0]):
         assert a[i] != 5.0, "five"

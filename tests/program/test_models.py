@@ -74,6 +74,7 @@ def trained(path: Path, optimizer: str, **options: Any) -> tuple[list[float], An
     return [step(input=x, target=classes, oversubscribe=True) for _ in range(3)], step
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_step_on_three_ranks_is_the_sequential_one(path: Path) -> None:
     model = avial_lab.load_onnx(path, dimensions={"batch": 7})

@@ -48,7 +48,7 @@ def check_kept() -> None:
 
 def check_library_and_errors() -> None:
     x = xp.asarray(np.array([3.0, np.nan, 1.0, 2.0, 5.0, 4.0, -0.0]))
-    assert str(xp.sort(x)) == "Array([-0.,  1.,  2.,  3.,  4.,  5., nan])"
+    assert repr(xp.sort(x)) == "Array([-0.,  1.,  2.,  3.,  4.,  5., nan])"
     assert xp.nonzero(x > 2)[0].tolist() == [0, 4, 5]
     with pytest.raises(np.linalg.LinAlgError):
         xp.linalg.inv(xp.zeros((3, 3)))
@@ -63,6 +63,21 @@ def check_library_and_errors() -> None:
     assert (float(one), float(one * 2), one.local.size) == (2.5, 5.0, int(ME == 0))
     x[x < 1.0] = 0.0
     assert float(x[6]) == 0.0
+
+
+def check_names_of_numpys() -> None:
+    """What rank 0 computes, and what is drawn by all ranks alike."""
+    x = xp.asarray([4.0, 1.0, 3.0, 2.0, 5.0])
+    counts, edges = xp.histogram(x, bins=2)
+    assert (counts.tolist(), edges.tolist(), float(xp.median(x))) == ([2, 3], [1.0, 3.0, 5.0], 3.0)
+    with pytest.raises(ValueError, match="Percentiles must be in the range"):
+        xp.percentile(x, 400)
+    drawn = xp.random.default_rng().normal(size=7)
+    older = xp.random.rand(4)
+    assert drawn.shape == (7,)
+    assert bool(xp.all(older < 1))
+    rows = xp.array([x[k] for k in range(3)])
+    assert (rows.tolist(), str(rows), f"{x[0]:.1f}") == ([4.0, 1.0, 3.0], "[4. 1. 3.]", "4.0")
 
 
 def check_layouts(*, compiled: bool) -> None:
@@ -130,6 +145,7 @@ if __name__ == "__main__":
     check_parts()
     check_kept()
     check_library_and_errors()
+    check_names_of_numpys()
     check_devices()
     check_layouts(compiled=False)
     check_layouts(compiled=True)

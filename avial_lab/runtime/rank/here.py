@@ -68,11 +68,14 @@ class RunHere:
         """Of memory that it keeps."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def __call__(self, *, in_place: bool = False) -> HereResult:
-        """With the addresses in `given`. in_place: what is written is written in the caller's
-        arrays, and Ctrl-C waits. After a run that it has ended there must be no other.
+    def __call__(self, *, in_place: bool = False, threads: int = 0) -> HereResult:
+        """With the addresses in `given`, on so many of the threads (0: all). in_place: what is
+        written is written in the caller's arrays, and Ctrl-C waits. After a run that it has ended
+        there must be no other.
         """
         library, call = self._program.library, self._call
+        if self.threads > 1:
+            self._program.set_globals({"avial_threads": threads or self.threads})
         call.in_place = in_place
         call.bell = -1
         if self.stops and not in_place:

@@ -152,11 +152,52 @@ def on_first(
     named: Sequence[str] = (),
 ) -> list[Shard]:
     """NumPy's function on rank 0, which has all of the operands, and then the results."""
+    return _by_first(peers, lambda: _results(function, operands, options, named))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operand stands among the arguments."""
+
+    number: int
+
+
+def called_on_first(
+    operands: Sequence[Shard],
+    peers: Peers,
+    *,
+    function: str,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+) -> list[Shard]:
+    """The same with any arguments, in which a Place stands for an operand."""
+
+    def given(value: Any) -> Any:  # noqa: ANN401 - whatever NumPy's functions take
+        if isinstance(value, Place):
+            return operands[value.number].part
+        if isinstance(value, list | tuple):
+            return type(value)([given(each) for each in value])
+        return value
+
+    def compute() -> list[np.ndarray]:
+        numpys: Any = reduce(getattr, function.split("."), np)
+        placed = [given(value) for value in args]
+        if function.endswith(".at"):  # it changes its first operand
+            placed[0] = placed[0].copy()
+        found = numpys(*placed, **{name: given(value) for name, value in named.items()})
+        found = placed[0] if found is None else found
+        return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
+
+    return _by_first(peers, compute)
+
+
+def _by_first(peers: Peers, compute: Callable[[], list[np.ndarray]]) -> list[Shard]:
+    """What rank 0 computes, which has it then; all raise what it raises."""
     found: Sequence[np.ndarray] = ()
     failure: Exception | None = None
     if peers.rank == 0:
         try:
-            found = _results(function, operands, options, named)
+            found = compute()
         except Exception as error:  # as in `called`
             failure = error
     told = peers.allgather((failure, [(part.shape, part.dtype) for part in found]))

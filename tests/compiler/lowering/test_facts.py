@@ -83,6 +83,7 @@ def test_what_is_left_out_tells_nothing_and_sizes_are_told_as_they_are() -> None
     assert "block-contractions{terms=16 block=24}" in program.stages["loops"].command
 
 
+@pytest.mark.slow
 def test_values_are_the_same_with_other_sizes() -> None:
     for sizes in ("block-contractions{terms=1 block=8}", "block-contractions{terms=7 block=64}"):
         program = of_kernel("gemm", sizes=sizes)

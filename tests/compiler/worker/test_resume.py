@@ -41,6 +41,7 @@ def changed(program: avial_lab.Program, stage: str, old: str, new: str) -> avial
     return program.resume(stage, text.replace(old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stages"), [("deck", DECK), pytest.param("jacobi", LOOPS, marks=pytest.mark.slow)]
 )

@@ -197,6 +197,7 @@ def test_start_and_stop_within_a_running_event_loop(build, a):
         run(alone(build, a, ADD_ONE), {"a": a}, cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_child_left")
 def test_a_profile_of_ipyparallel_and_somebody_elses_cluster(build, a, tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

@@ -118,10 +118,22 @@ class Calls(Creation):
         if of.items is not None:
             return replace(of, items=tuple(reversed(of.items)))
         if of.step.known not in (1, -1):
-            raise self.t.refused("reversed takes a range of step 1 here", "write the range out")
+            of = self._counted(of)
         step = -of.step
         last = of.high + step
         return Sequenced(last, of.low + step, step, of.element)
+
+    def _counted(self, of: Sequenced) -> Sequenced:
+        """The same from 0 by 1."""
+        step = of.step.known
+        if step is None:
+            raise self.t.refused("the step of such a range is a number here", "use an index")
+        turns = of.high - of.low if step > 0 else of.low - of.high
+        if abs(step) != 1:
+            turns = self.t.rounded_up(turns, abs(step))
+        return Sequenced(
+            number(0), turns, number(1), lambda at: of.element(of.low + at.scaled(step))
+        )
 
     def _enumerated(self, node: ast.Call) -> Sequenced:
         of = self.iterated(node.args[0])
@@ -136,13 +148,14 @@ class Calls(Creation):
             pairs = tuple((constant(k + start), each) for k, each in enumerate(of.items))
             return replace(of, items=pairs)
         if of.step.known != 1:
-            raise self.t.refused("enumerate takes a range of step 1 here", "")
+            of = self._counted(of)
         return replace(of, element=lambda at: (affine(at - of.low + number(start)), of.element(at)))
 
     def _zipped(self, parts: Sequence[Sequenced]) -> Sequenced:
+        if any(part.items is not None for part in parts):
+            raise self.t.refused("zip takes arrays and ranges here", "use an index")
+        parts = [part if part.step.known == 1 else self._counted(part) for part in parts]
         lengths = {str(part.high - part.low) for part in parts}
-        if any(part.items is not None or part.step.known != 1 for part in parts):
-            raise self.t.refused("zip takes arrays and ranges of step 1 here", "use an index")
         if len(lengths) > 1:
             known = [(part.high - part.low).known for part in parts]
             if None in known:

@@ -4,7 +4,8 @@ for i in r:              broken = False
     if a: continue       while more and not broken:
     if b: break    ─►        if not a:
     c                            if b: broken = True
-                                 else: c
+else: d                          else: c
+                         if not broken: d
 """
 
 from __future__ import annotations
@@ -40,10 +41,14 @@ class Jumps:
             if isinstance(statement, _JUMPS):
                 return [*done, statement]
             if isinstance(statement, ast.For | ast.While):
-                flag, loop = self._loop(statement)
+                flag, loop, otherwise = self._loop(statement)
                 done += loop
-                if flag is None:
+                if otherwise:
+                    rest = [*otherwise, *rest]
+                if flag is None and not otherwise:
                     continue
+                if flag is None:
+                    return [*done, *self._block(rest)]
                 # It may have returned.
                 back = _like(ast.Return(_returned(flag, _arity(statement), ast.Load())), statement)
                 done.append(_like(ast.If(_name(flag, ast.Load()), [back], self._block(rest)), back))
@@ -67,8 +72,10 @@ class Jumps:
             return done
         return done
 
-    def _loop(self, loop: ast.For | ast.While) -> tuple[str | None, list[ast.stmt]]:
-        """The loop without jumps out of it; the flag that says that it has returned."""
+    def _loop(self, loop: ast.For | ast.While) -> tuple[str | None, list[ast.stmt], list[ast.stmt]]:
+        """The loop without jumps out of it; the flag that says that it has returned; its `else`, as
+        what comes then.
+        """
         self.count += 1
         broken, returned = f"·broken{self.count}", f"·returned{self.count}"
         body = self._block(list(loop.body))
@@ -76,20 +83,19 @@ class Jumps:
         flags = _Flags(broken, returned, _arity(loop))
         body = flags.end(body)
         if not (breaks or returns):
-            return None, [_like(_with_body(loop, body), loop)]
+            return None, [_like(_with_body(loop, body), loop)], list(loop.orelse)
         before = [_assign(broken, ast.Constant(value=False), loop)]
         if returns:
             before.append(_assign(returned, ast.Constant(value=False), loop))
         going = ast.UnaryOp(ast.Not(), _name(broken, ast.Load()))
+        otherwise = [_like(ast.If(going, list(loop.orelse), []), loop)] if loop.orelse else []
         if isinstance(loop, ast.While):
             test = ast.BoolOp(ast.And(), [going, loop.test])
-            return (returned if returns else None), [
-                *before,
-                _like(ast.While(test, body, []), loop),
-            ]
-        made = StoppedFor(loop.target, loop.iter, body, loop.orelse, None)
-        made.flag = broken
-        return (returned if returns else None), [*before, _like(made, loop)]
+            made = ast.While(test, body, [])
+        else:
+            made = StoppedFor(loop.target, loop.iter, body, [], None)
+            made.flag = broken
+        return (returned if returns else None), [*before, _like(made, loop)], otherwise
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,8 @@ def _returned(flag: str, arity: int | None, context: ast.expr_context) -> ast.ex
 
 def _with_body(loop: ast.For | ast.While, body: list[ast.stmt]) -> ast.For | ast.While:
     if isinstance(loop, ast.While):
-        return ast.While(loop.test, body, loop.orelse)
-    return ast.For(loop.target, loop.iter, body, loop.orelse, None)
+        return ast.While(loop.test, body, [])
+    return ast.For(loop.target, loop.iter, body, [], None)
 
 
 def _may_jump(node: ast.AST) -> bool:
@@ -152,12 +158,16 @@ def _may_jump(node: ast.AST) -> bool:
         if isinstance(child, _JUMPS):
             return True
         if isinstance(child, ast.For | ast.While):
-            if _has([child], ast.Return):
+            if _has([child], ast.Return) or any(map(_jumps, child.orelse)):
                 return True
             continue
         if isinstance(child, ast.stmt) and _may_jump(child):
             return True
     return False
+
+
+def _jumps(node: ast.stmt) -> bool:
+    return isinstance(node, _JUMPS) or _may_jump(node)
 
 
 def _always_jumps(body: Sequence[ast.stmt]) -> bool:

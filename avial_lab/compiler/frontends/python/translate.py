@@ -912,8 +912,6 @@ class Translation:
     # -- loops -------------------------------------------------------------------------------------
 
     def _for(self, node: ast.For, live: frozenset[str]) -> None:
-        if node.orelse:
-            raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
         sequence = self.calls.iterated(node.iter)
         if sequence.items is not None:
             self._unrolled(node, sequence.items, live)
@@ -982,7 +980,7 @@ class Translation:
         low, high = sequence.low, sequence.high
         turns = low - high
         if by != 1:
-            turns = self._rounded_up(turns, by)
+            turns = self.rounded_up(turns, by)
         if self.e.is_affine(turns):
             with self.e.loop(number(0), turns) as at:
                 self._turn(node, sequence.element(low - at.scaled(by)), live, cells)
@@ -990,7 +988,8 @@ class Translation:
             with self.arrays.plain_loop(number(0), turns, number(1)) as at:
                 self._turn(node, sequence.element(low - at.scaled(by)), live, cells)
 
-    def _rounded_up(self, count: Linear, by: int) -> Linear:
+    def rounded_up(self, count: Linear, by: int) -> Linear:
+        """Divided by that."""
         up = count + number(by - 1)
         if up.known is not None:
             return number(up.known // by)
@@ -1047,8 +1046,6 @@ class Translation:
         self._settle(cells, live)
 
     def _while(self, node: ast.While, live: frozenset[str]) -> None:
-        if node.orelse:
-            raise self.not_there("else after a loop", node.orelse[0], "set a flag before break")
         cells = self.cells_of(node, live)
         names = dict(self.frame.names)
         self.e.may_not_end("how long the loop runs depends on data")

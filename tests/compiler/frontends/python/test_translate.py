@@ -216,7 +216,52 @@ def sequences(a, b):
     return s
 
 
+def sequences_with_steps(a, n):
+    s = 0
+    for k, i in enumerate(range(len(a) - 1, -1, -3)):
+        s = s * 2 + a[i] * k
+    for x, i in zip(a, range(n, 0, -2), strict=False):
+        s = s * 2 + x * i
+    for i in reversed(range(0, n, 4)):
+        s = s * 2 + i
+    return s
+
+
+def after_the_loop(a, t):
+    for x in a:
+        if x == t:
+            break
+    else:
+        return -1
+    found = 0
+    for i in range(2, len(a)):
+        if a[i] < 0:
+            for j in range(2, i):
+                if i % j == 0:
+                    break
+            else:
+                continue
+            found += i
+        else:
+            while t > 0:
+                t -= 1
+                if t == 2:
+                    break
+            else:
+                found += 100
+                break
+        found += 7
+    else:
+        found += 1000
+    return found
+
+
 CASES: list[tuple[Any, ...]] = [
+    (sequences_with_steps, np.arange(9), 17),
+    (sequences_with_steps, np.arange(8), 16),
+    (after_the_loop, np.arange(-9, 9), 99),
+    (after_the_loop, np.arange(-9, 9), 5),
+    (after_the_loop, np.arange(-19, 1), -3),
     (from_the_end, R.random(6), R.random(6)),
     (branches, np.arange(-5, 8)),
     (branches, R.integers(-5, 8, 9).astype(np.int8)),

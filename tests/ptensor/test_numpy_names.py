@@ -1,0 +1,113 @@
+"""Lines that people write for NumPy: the same text, the same values, types and print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import avial_lab.ptensor as xp
+
+BEGIN = """
+a = np.array([[3, 1, 2], [9, 7, 8]])
+b = np.array([1.0, 2.0, 4.0, 8.0]); c = np.arange(24).reshape(4, 6)
+s = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]])
+"""
+
+LINES = """
+np.sum(a, 0), np.max(a, 1), np.mean(b, 0), a.sum(0), np.std(b, ddof=1), np.sum([1, 2, 3])
+np.all(a > 0, 1)
+np.zeros((2, 2), int), np.ones(3, np.float32), np.full(2, 7, np.int8), np.array([1, 2], float)
+np.eye(3, k=1)
+np.array([b.max(), b.min()]), np.array([[b[0], 1.0], [b[1], 2.0]]), np.array([a[0], a[1]]) + 1
+np.concatenate((a, a), 1), np.vstack([b, b]), np.hstack((b, b)), np.column_stack((b, b))
+np.c_[b, b], np.r_[b, 0:3]
+np.dstack((a, a)), np.append(b, 5.0), np.split(c, 2)[1], np.array_split(b, 3)[0]
+np.hsplit(c, 3)[1], np.vsplit(c, 2)[0]
+np.where(b > 2)[0], np.where(b > 2, 1, 0), np.argwhere(a > 2), np.flatnonzero(b > 1)
+np.extract(b > 1, b)
+np.roll(b, 1, 0), np.sort(a, 0), np.flip(b, 0), np.triu(s, 1), np.repeat(b, 2), np.diff(c, 1, 0)
+np.take(b, [0, 2])
+np.isclose(b, b + 1e-9), np.allclose(b, b), np.array_equal(a, a), np.array_equal(a, b)
+np.diag(b), np.diag(s), np.diag([1, 2], -1), np.trace(s), np.identity(2), np.fliplr(a)
+np.swapaxes(c, 0, 1)
+np.dot(s, s), np.dot(b, b), np.dot(2, b), np.inner(s, s), np.outer(b, b), np.vdot(b, b), b.dot(b)
+np.cross(s[0], s[1])
+np.add.outer(b, b), np.maximum.accumulate(b), np.add.accumulate(c, 1), np.add.reduce(c)
+np.multiply.reduce(b)
+np.gradient(b), np.gradient(c, 0.5)[1], np.gradient(s, axis=0), np.angle(b + 1j)
+np.round(b / 3, 2), (b / 3).round(1)
+np.unique(c % 5), np.unique(c % 5, return_counts=True)[1], np.unique(c % 5, return_inverse=True)[1]
+np.histogram(b, bins=3)[0], np.histogram(b, bins=3)[1], np.percentile(b, [25, 75])
+np.median(c, axis=0), np.bincount(a[0])
+np.einsum("ij,kj->ik", c, c), np.kron(s, s), np.interp(2.5, b, b), np.convolve(b, b), np.cov(s)
+np.corrcoef(s), np.pad(b, 2)
+np.insert(b, 1, 5.0), np.delete(b, [0]), np.isin(b, [1, 2]), np.union1d(b, b), np.lexsort((b, -b))
+np.digitize(b, [2, 5])
+np.linalg.lstsq(s, s[0], rcond=None)[0], np.linalg.svd(s, compute_uv=False), np.linalg.cond(s)
+np.linalg.norm(b)
+np.nanmean(np.where(b > 1, b, np.nan)), np.average(b, weights=b), np.polyfit(b, b, 1)
+np.polyval([2.0, 1.0], b)
+np.fft.rfftfreq(8, 0.5), np.fft.fft(b, 8), np.fft.fft2(s), np.unravel_index(np.argmax(c), c.shape)
+np.logspace(0, 2, 3)
+c[np.ix_([0, 2], [1, 3])], np.mgrid[0:2, 0:3], np.tri(3), np.hypot(b, b), np.degrees(b)
+np.fabs(-b), np.fmod(b, 3)
+b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchsorted(3.0)
+b.itemsize, 2.0 in b, a.item(1)
+c.flat[3], list(b), len(b.flat), f"{b.mean():.2f}", f"{b[1]}", str(a), str(b.sum())
+round(b[0] / 3, 2), divmod(b, 3.0)
+np.random.RandomState(3).rand(2) if np is numpy else (np.random.seed(3), np.random.rand(2))[1]
+""".strip().splitlines()
+
+WRITES = """
+b.sort(); b[::-1]
+b.fill(3.0); b + 0
+np.fill_diagonal(s, 9.0); s + 0
+np.add.at(b, [0, 0, 2], 1.0); b + 0
+c.flat[3] = 99; c.flat[-2:] = 7; c + 0
+np.sum(c, 0, out=c[0]); c + 0
+""".strip().splitlines()
+
+
+def done(line: str, numpys: Any) -> list[Any]:
+    names: dict[str, Any] = {"np": numpys, "numpy": np}
+    exec(BEGIN, names)
+    *first, last = line.split("; ")
+    exec("\n".join(first), names)
+    found = eval(last, names)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("line", [*LINES, *WRITES])
+def test_a_line_for_numpy(line: str) -> None:
+    for got, want in zip(done(line, xp), done(line, np), strict=True):
+        if isinstance(want, str):
+            assert got == want
+            continue
+        mine, numpys = np.asarray(got), np.asarray(want)
+        assert mine.dtype == numpys.dtype
+        np.testing.assert_allclose(mine, numpys, rtol=1e-12, atol=1e-14)
+
+
+def test_a_generators_numbers_are_philoxs() -> None:
+    """In whichever order they are drawn."""
+    ours, numpys = xp.random.default_rng(5), np.random.Generator(np.random.Philox(5))
+    for draw in ("random(7)", "normal(2.0, 0.5, 5)", "integers(0, 9, 3)", "random((2, 3))",
+                 "standard_normal(4)", "uniform(-1, 1, 3)", "integers(0, 9, 4)", "random(2)",
+                 "permutation(6)", "choice(5, 3)"):  # fmt: skip
+        got, want = (np.asarray(eval(f"g.{draw}", {"g": g})) for g in (ours, numpys))
+        np.testing.assert_array_equal(got, want, err_msg=draw)
+    x = xp.arange(9)
+    ours.shuffle(x)
+    assert sorted(x.tolist()) == list(range(9))
+    assert xp.random.default_rng().random(2).tolist() != xp.random.default_rng().random(2).tolist()
+
+
+def test_what_is_not_there_says_so() -> None:
+    with pytest.raises(AttributeError, match=r"busday_count is not there .* numpy.asarray\(x\)"):
+        xp.busday_count  # noqa: B018
+    with pytest.raises(TypeError, match=r"numpy.median of arrays on ranks is not there"):
+        np.median(xp.arange(3.0))  # type: ignore[call-overload]
+    assert xp.int16 == np.int16
+    assert issubclass(xp.floating, np.generic)
