@@ -138,6 +138,7 @@ MISTAKES = {
     "string without an end": (small(target='%cpu = avial.target {arch = ‹"›cpu}'), ParseError, snapshot('the string is never closed → add the \'"\'')),
     "dictionary without an end": (small(target='%cpu = avial.target ‹{›arch = "cpu"'), ParseError, snapshot("'{' is never closed → add the missing '}'")),
     "attribute there is not": (small(target='‹%cpu› = avial.target {archh = "cpu"}'), VerifyError, snapshot("avial.target has no attribute 'archh' → did you mean arch?")),
+    "arch of nobody": (small(target='‹%cpu› = avial.target {arch = "sm_99"}'), VerifyError, snapshot('no GPU has the compute capability sm_99 → did you mean sm_90?')),
     "empty arch": (small(target='‹%cpu› = avial.target {arch = ""}'), VerifyError, snapshot('arch of avial.target is empty → for any CPU arch = "cpu", for any GPU arch = "gpu"')),
     "arch that is a number": (small(target="‹%cpu› = avial.target {arch = 90}"), VerifyError, snapshot('arch of avial.target is 90 : i64, not a string → arch = "…"')),
     "text behind a target": (small(target='%cpu = avial.target {arch = "cpu"} ‹foo›'), ParseError, snapshot("unknown operation 'foo'")),

@@ -85,6 +85,22 @@ def capability(arch: str) -> int:
     return int(digits[1]) if digits else 0
 
 
+_BEFORE = (50, 52, 53, 60, 61, 62)
+"""Capabilities that PTX can be made for, and that are older than `OLDEST_CHIP`."""
+
+
+def is_of_nobody(arch: str) -> bool:
+    """Whether it names a compute capability that no GPU has.
+
+    >>> [is_of_nobody(arch) for arch in ("sm_90a", "sm_61", "gpu", "sm_999", "sm_9")]
+    [False, False, False, True, True]
+    """
+    return arch.startswith("sm_") and capability(arch) not in (*_BEFORE, *_SHARED_KIB)
+
+
+KNOWN_CHIPS = tuple(f"sm_{each}" for each in (*_BEFORE, *_SHARED_KIB))
+
+
 def most_shared_bytes(arch: str) -> int:
     """That a block can have where that architecture is asked for; where it names none, or one that
     is not known, as much as any GPU has.

@@ -16,6 +16,7 @@ from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.core.errors import VerifyError
 from avial_lab.core.words import listed
 from avial_lab.machine.devices import KINDS
+from avial_lab.machine.devices.cuda import KNOWN_CHIPS, is_of_nobody
 
 _PARENTS = {
     "avial.target": ("avial.schedule", "avial.converge"),
@@ -217,3 +218,11 @@ def _check_target(op: ir.Operation) -> None:
                 span=span_of(op.location),
                 hint=f'{key} = "…"',
             )
+    arch = ir.StringAttr(op.attributes["arch"]).value if "arch" in op.attributes else ""
+    if is_of_nobody(arch):
+        near = get_close_matches(arch, KNOWN_CHIPS, n=1)
+        raise VerifyError(
+            f"no GPU has the compute capability {arch}",
+            span=span_of(op.location),
+            hint=f"did you mean {near[0]}?" if near else f"there are {', '.join(KNOWN_CHIPS)}",
+        )
