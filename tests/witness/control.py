@@ -82,6 +82,34 @@ def _if(op: Op) -> Step:
     return run
 
 
+@rule("tosa.yield")
+def _tosa_yield(op: Op) -> Step:
+    return op.handed_on()
+
+
+@rule("tosa.cond_if")
+def _tosa_if(op: Op) -> Step:
+    (yes, no), (flag, *given), outs = op.regions, op.ins, op.outs
+
+    def run(frame: Frame) -> None:
+        put(frame, outs, (yes if frame[flag][()] else no)(frame, *(frame[k] for k in given)))
+
+    return run
+
+
+@rule("tosa.while_loop")
+def _tosa_while(op: Op) -> Step:
+    (asks, does), ins, outs = op.regions, op.ins, op.outs
+
+    def run(frame: Frame) -> None:
+        values: Sequence[Value] = [frame[k] for k in ins]
+        while asks(frame, *values)[0][()]:
+            values = does(frame, *values)
+        put(frame, outs, values)
+
+    return run
+
+
 @rule("scf.index_switch")
 def _switch(op: Op) -> Step:
     (default, *others), (flag,), outs = op.regions, op.ins, op.outs

@@ -99,6 +99,27 @@ def _exact(w: Writer) -> Number:
     return w.made(f"arith.{name} {product.name}, {factor.name}{flag} : {x.type}", x.type)
 
 
+def _exact_twice(w: Writer) -> Number:
+    """Divided (shifted back) exactly twice, by constants: what is merged to one."""
+    x = w.any_integer()
+    width = width_of(x.type)
+    if width < 8:
+        return _bits(w)
+    small = below(w, x, width // 2 - 1)
+    first, second = w.whole(1, 2), w.whole(1, 2)
+    shifts = w.flip()
+    left = ("shli", w.constant(x.type, first + second)) if shifts else None
+    factor = w.constant(x.type, (first + 1) * (second + 1))
+    name, by = left or ("muli", factor)
+    y = w.made(f"arith.{name} {small.name}, {by.name} overflow<nsw, nuw> : {x.type}", x.type)
+    name = w.pick(("shrsi", "shrui") if shifts else ("divsi", "divui"))
+    for k in (first, second):
+        by = w.constant(x.type, k if shifts else k + 1)
+        flag = w.pick((" exact", " exact", ""))
+        y = w.made(f"arith.{name} {y.name}, {by.name}{flag} : {x.type}", x.type)
+    return y
+
+
 def _divide(w: Writer) -> Number:
     """By a number that is not 0, nor -1 where that can overflow."""
     x = w.any_integer()
@@ -294,7 +315,8 @@ def _float_cast(w: Writer) -> Number:
 
 
 _KINDS: tuple[Callable[[Writer], Number], ...] = (
-    _linear, _linear, _linear, _chain, _chain, _bits, _shift, _shift, _exact, _divide, _divide,
+    _linear, _linear, _linear, _chain, _chain, _bits, _shift, _shift, _exact, _exact_twice, _divide,
+    _divide,
     _compare, _compare, _compare_difference, _select, _select, _extended, _casts, _casts, _casts,
     _casts, _there_and_back, _there_and_back, _merged, _merged, _compare_difference, _to_float,
     _float, _float_cast,

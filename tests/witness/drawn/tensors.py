@@ -260,6 +260,79 @@ def _chosen(w: Writer, scope: list[Tensor]) -> Tensor:
     return Tensor(name, one.sizes, one.open, one.element)
 
 
+def _tosa_chosen(w: Writer, scope: list[Tensor]) -> Tensor:
+    """One of two by a tensor of one truth value; what is chosen may be made in the branch."""
+    one = w.pick(scope)
+    two = _like(w, scope, one)
+    flag, zero, truth, name = w.fresh(), w.constant("index", 0).name, w.fresh(), w.fresh()
+    number = w.hidden(w.whole(0, 1))
+    w.put(f"{flag} = arith.cmpi eq, {number.name}, {zero} : index")
+    w.put(f"{truth} = tensor.from_elements {flag} : tensor<i1>")
+    w.put(f"{name} = tosa.cond_if {truth} : tensor<i1> -> {one.type} {{")
+    for source, between in ((one, "} else {"), (two, "}")):
+        inside = [*scope, two]
+        made = w.pick((_map, _transpose, _insert))(w, inside) if w.flip() else source
+        w.put(f"  tosa.yield {(made if made.type == one.type else source).name} : {one.type}")
+        w.put(between)
+    return Tensor(name, one.sizes, one.open, one.element)
+
+
+def _tosa_loop(w: Writer, scope: list[Tensor]) -> Tensor:
+    """A few rounds that exchange two tensors, one of them written."""
+    one = w.pick(scope)
+    two = _like(w, scope, one)
+    zero, count = w.constant("i32", 0).name, w.constant("i32", w.whole(0, 3)).name
+    start, name, k, a, b, n, m = (w.fresh() for _ in range(7))
+    types = f"tensor<i32>, {one.type}, {one.type}"
+    w.put(f"{start} = tensor.from_elements {count} : tensor<i32>")
+    pairs = f"{k} = {start}, {a} = {one.name}, {b} = {two.name}"
+    w.put(f"{name}:3 = tosa.while_loop ({pairs}) : ({types}) -> ({types}) {{")
+    w.put(f"  {n} = tensor.extract {k}[] : tensor<i32>")
+    more, truth = w.fresh(), w.fresh()
+    w.put(f"  {more} = arith.cmpi sgt, {n}, {zero} : i32")
+    w.put(f"  {truth} = tensor.from_elements {more} : tensor<i1>")
+    w.put(f"  tosa.yield {truth} : tensor<i1>")
+    w.put("} do {")
+    k, a, b, rest, left = (w.fresh() for _ in range(5))
+    w.put(f"^bb0({k}: tensor<i32>, {a}: {one.type}, {b}: {one.type}):")
+    minus = w.constant("i32", -1).name
+    w.put(f"  {m} = tensor.extract {k}[] : tensor<i32>")
+    w.put(f"  {rest} = arith.addi {m}, {minus} : i32")
+    w.put(f"  {left} = tensor.from_elements {rest} : tensor<i32>")
+    carried = [Tensor(x, one.sizes, one.open, one.element) for x in (a, b)]
+    made = w.pick((_map, _insert))(w, [*scope, *carried])
+    first = made.name if made.type == one.type else b
+    w.put(f"  tosa.yield {left}, {first}, {w.pick((a, b))} : {types}")
+    w.put("}")
+    return Tensor(f"{name}#{w.whole(1, 2)}", one.sizes, one.open, one.element)
+
+
+def _packed(w: Writer, scope: list[Tensor]) -> Tensor:
+    """In tiles, padded where they reach beyond; and back again, or not."""
+    source = _closed(w, scope)
+    if not source.sizes or len(source.sizes) > 2:
+        return source
+    rank = len(source.sizes)
+    order, tiles = list(w.permutation(rank)), [w.whole(1, 3) for _ in source.sizes]
+    counts = [-(-n // tile) for n, tile in zip(source.sizes, tiles, strict=True)]
+    packed = closed(w.fresh(), [*(counts[k] for k in order), *tiles])
+    value, empty = w.constant("i64", w.whole(-9, 9)).name, w.fresh()
+    how = f"outer_dims_perm = {order} inner_dims_pos = {list(range(rank))} inner_tiles = {tiles}"
+    w.put(f"{empty} = tensor.empty() : {packed.type}")
+    w.put(
+        f"{packed.name} = linalg.pack {source.name} padding_value({value} : i64) {how} "
+        f"into {empty} : {source.type} -> {packed.type}"
+    )
+    if w.flip():
+        return packed
+    target, result = _like(w, scope, source), Tensor(w.fresh(), source.sizes, source.open)
+    w.put(
+        f"{result.name} = linalg.unpack {packed.name} {how} into {target.name} "
+        f": {packed.type} -> {source.type}"
+    )
+    return result
+
+
 def _pad(w: Writer, scope: list[Tensor]) -> Tensor:
     source = _closed(w, scope)
     if not source.sizes:
@@ -278,7 +351,7 @@ def _pad(w: Writer, scope: list[Tensor]) -> Tensor:
 
 _STEPS: tuple[Step, ...] = (
     _extract, _insert, _insert, _insert, _collapse, _expand, _cast, _map, _map, _map, _transpose,
-    _reduce, _carried, _chosen, _pad,
+    _reduce, _carried, _chosen, _pad, _tosa_chosen, _tosa_loop, _packed, _packed,
 )  # fmt: skip
 
 

@@ -53,6 +53,14 @@ def _loaded(function: ir.Operation) -> set[ir.Value]:
     return found
 
 
+def _within(value: ir.Value | None, function: ir.Operation) -> bool:
+    """Whether it is computed in a loop or a branch of the function."""
+    if value is None:
+        return False
+    block = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+    return block != function.regions[0].blocks[0]
+
+
 def _is_number(value: ir.Value) -> bool:
     return isinstance(value.type, (ir.IndexType, ir.IntegerType))
 
@@ -64,6 +72,8 @@ def _check(module: ir.Operation, function: ir.Operation, loaded: set[ir.Value]) 
     for found in leaving(scop, names) if names else ():
         if not parameters.knows(found):
             continue
+        if any(_within(scop.parameters.get(name), function) for name in found.parameters):
+            continue  # it is not known yet where the check would stand
         outermost = found.statement.op
         while (around := parent_of(outermost)) is not None and around != function:
             outermost = around

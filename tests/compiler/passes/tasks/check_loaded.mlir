@@ -75,3 +75,27 @@ func.func private @indirect(%A: memref<16xf64>, %N: memref<16xi64>, %x: f64) {
   }
   return
 }
+
+// -----
+
+// Where the loop begins is known in its branch alone, and the check would stand before that.
+
+// CHECK-LABEL: func.func private @branch(
+// CHECK-NOT: leave_if
+// CHECK: return
+func.func private @branch(%A: memref<16xf64>, %N: memref<16xi64>, %x: f64) {
+  %c0 = arith.constant 0 : index
+  %m = memref.load %N[%c0] : memref<16xi64>
+  %n = arith.index_cast %m : i64 to index
+  %zero = arith.constant 0 : i64
+  %some = arith.cmpi ne, %m, %zero : i64
+  scf.if %some {
+    %k = memref.load %N[%n] : memref<16xi64>
+    %first = arith.index_cast %k : i64 to index
+    affine.for %i = 0 to %n {
+      %p = arith.addi %i, %first : index
+      memref.store %x, %A[%p] : memref<16xf64>
+    }
+  }
+  return
+}
