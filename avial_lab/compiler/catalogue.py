@@ -195,7 +195,7 @@ ON_DEVICES = (
         "order-for-threads",
         what="Puts loops of tasks in an order whose inner loops a GPU's threads can share.",
         why="Before target-devices, which leaves to the CPU what has no such loops.",
-        at="avial_lab.compiler.passes.placement.order_for_threads:OrderForThreads",
+        at="avial_lab.compiler.passes.tasks.order_for_threads:OrderForThreads",
         when="--on",
     ),
     Row(

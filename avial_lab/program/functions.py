@@ -143,6 +143,7 @@ class FunctionProgram:
             except NotHere:
                 pass
             except Raised as raised:
+                self._last_here = here, args
                 raise self._raised(str(raised)) or InternalError(str(raised)) from None
             else:
                 self._last_here = here, args

@@ -90,6 +90,20 @@ def test_on_ranks_once_and_loops_stay_divided(capsys: pytest.CaptureFixture[str]
     assert titles == ["divided over the ranks"] * 2
 
 
+def test_what_was_printed_before_a_failure_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
+    @avial_lab.program
+    def until_big(a):
+        for i in range(3):
+            print(i, a[i])
+            assert a[i] < 2.0, "big"
+
+    for _ in range(2):
+        with pytest.raises(AssertionError):
+            until_big(np.array([1.0, 3.0, 1.0]))
+        assert capsys.readouterr().out == "0 1.0\n1 3.0\n"
+    assert "printed" in str(until_big.explain())
+
+
 def test_what_cannot_be_printed_is_told() -> None:
     with pytest.raises(AvialError, match="print takes sep= and end="):
         interpreted(to_a_file, np.zeros(3))

@@ -95,3 +95,12 @@ def reordered_sums(module: ir.Operation) -> dict[str, int]:
         for op in functions_in(module)
         if SUMS in op.attributes
     }
+
+
+def say_why(op: ir.Operation, line: str) -> None:
+    """One more line of what explains where and how a task or phase runs."""
+    known = list(ir.ArrayAttr(op.attributes[_WHY])) if _WHY in op.attributes else []
+    op.attributes[_WHY] = ir.ArrayAttr.get([*known, ir.StringAttr.get(line)])
+
+
+_WHY = "avial.why"

@@ -8,7 +8,7 @@ Program of tasks -> Demand by the phase's name; from the exact iterations of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import islpy as isl
@@ -152,11 +152,20 @@ def _touched(scop: Scop) -> Iterator[tuple[isl.Set, int]]:
         if access.array.kind is not ArrayKind.MEMORY or access.array.loops:
             continue  # what is handed on in registers, and small arrays of an iteration's own
         key = access.array.name, access.writes
-        elements = access.relation.range()
+        elements = _inside(access.relation.range(), access.array.shape)
         if key in found:
             elements = elements.union(found[key][0])
         found[key] = elements, ITEMSIZE.get(access.array.element_type, 8)
     yield from found.values()
+
+
+def _inside(elements: isl.Set, shape: Sequence[int | None]) -> isl.Set:
+    """Those that the array has: of what hangs on data all are known to be, and nothing more."""
+    for dimension, size in enumerate(shape):
+        if size is not None:
+            elements = elements.lower_bound_val(SET, dimension, 0)
+            elements = elements.upper_bound_val(SET, dimension, size - 1)
+    return elements
 
 
 # Points -------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import is_tensor
+from avial_lab.compiler.passes.distir.segments import used_by
 from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.stage_balance import balanced
 
@@ -61,7 +62,7 @@ def stages_of(
     for op in operations:
         known = [
             stage_of_weight[w]
-            for v in op.operands
+            for v in used_by(op)
             for w in behind.get(v, ())
             if w in stage_of_weight
         ]
@@ -100,8 +101,8 @@ def weights_met(
     met: dict[ir.Value, ir.Value] = {}
     found: dict[ir.Operation, ir.Value] = {}
     for op in operations:
-        here = [w for v in op.operands for w in behind.get(v, ()) if w in order]
-        before = [met[v] for v in op.operands if v in met]
+        here = [w for v in used_by(op) for w in behind.get(v, ()) if w in order]
+        before = [met[v] for v in used_by(op) if v in met]
         if any(value in in_batch for value in op.results) and (here or before):
             found[op] = here[-1] if here else before[-1]
             met.update((value, found[op]) for value in op.results)
@@ -114,7 +115,7 @@ def weights_behind(
     """For values that are made of weights alone: of which."""
     behind: dict[ir.Value, tuple[ir.Value, ...]] = {w: (w,) for w in weights}
     for op in operations:
-        tensors = [v for v in op.operands if is_tensor(v.type)]
+        tensors = [v for v in used_by(op) if is_tensor(v.type)]
         made_of = [w for v in tensors for w in behind.get(v, ())]
         if made_of and all(v in behind or not _is_computed(v) for v in tensors):
             for value in op.results:
@@ -139,9 +140,9 @@ def in_order_of_use(
     """Weights as they first meet the batch, and the arithmetic in which they do."""
     costs: dict[ir.Value, int] = {}
     for op in operations:
-        if not any(value in in_batch for value in op.operands):
+        if not any(value in in_batch for value in used_by(op)):
             continue
-        for weight in {w for v in op.operands for w in behind.get(v, ())}:
+        for weight in {w for v in used_by(op) for w in behind.get(v, ())}:
             costs[weight] = costs.get(weight, 0) + arithmetic_of(op)
     return list(costs), costs
 
@@ -155,7 +156,7 @@ def _nearest(op: ir.Operation, found: Mapping[ir.Operation, int]) -> int:
     the same.
     """
     weights: dict[int, int] = {}
-    for value in op.operands:
+    for value in used_by(op):
         owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
         if is_tensor(value.type) and owner is not None and owner in found and _is_computed(value):
             weights[found[owner]] = weights.get(found[owner], 0) + bytes_of(value)

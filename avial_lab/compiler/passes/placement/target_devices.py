@@ -5,7 +5,6 @@ Module of replicates and tasks -> the same with other targets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -19,9 +18,8 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import (
 from avial_lab.compiler.ir.attributes import PHASES
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import reduced_arrays
+from avial_lab.compiler.ir.remarks import say_why
 from avial_lab.machine.devices import CPU, DeviceKind, kind_for
-
-_WHY = "avial.why"
 
 
 @dataclass(frozen=True)
@@ -99,11 +97,3 @@ def _why_no_threads(task: ir.Operation) -> str:
     if not has_free_loops(list(operations_in(task)), scop):
         return "it is not divided, and none of its loops is free of order"
     return ""
-
-
-def say_why(op: ir.Operation, line: str) -> None:
-    """One more line of what explains where and how it runs."""
-    known: Sequence[ir.Attribute] = (
-        list(ir.ArrayAttr(op.attributes[_WHY])) if _WHY in op.attributes else ()
-    )
-    op.attributes[_WHY] = ir.ArrayAttr.get([*known, ir.StringAttr.get(line)])

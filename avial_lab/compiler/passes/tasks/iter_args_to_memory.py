@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, memref
 
 from avial_lab.compiler.analysis.parallelism.loop_carried import own_elements
+from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.nesting import defined_in, end_of, handed_through
 from avial_lab.compiler.ir.operations import Element, attributes_of, element_of, operations_in
@@ -61,6 +62,20 @@ def _convert(function: ir.Operation) -> None:
     for loop, control, own in reversed(loops):
         if control or any(len(list(result.uses)) for result in loop.results):
             _CONVERSIONS[loop.name](loop, _Cells(top, loop, own))
+
+
+def live_in_own_elements(nest: ir.Operation) -> bool:
+    """Whether all values that loops in the nest carry are in elements now, each in the one that it
+    is loaded from and stored to again. If not, nothing has changed.
+    """
+    scop = read_scop(nest)
+    loops = [op for op in operations_in(nest) if op.name in LOOPS and len(op.results)]
+    own = [own_elements(scop, loop) if loop.name == "affine.for" else [False] for loop in loops]
+    if not loops or not all(map(all, own)):
+        return False
+    for loop, elements in reversed(list(zip(loops, own, strict=True))):
+        _for(loop, _Cells(nest.block, loop, elements))
+    return True
 
 
 class _Cells:

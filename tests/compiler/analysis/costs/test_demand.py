@@ -45,6 +45,24 @@ def test_points_of_a_loop_with_no_bound_but_its_type_are_estimated_at_once() -> 
     assert points(open_ended) == pytest.approx(exact, rel=1e-5)
 
 
+FROM_A_LOADED_PLACE = """
+func.func @moved(%A: memref<8xf64>, %B: memref<100xf64>, %at: memref<i64>) {
+  %p = affine.load %at[] : memref<i64>
+  %q = arith.index_cast %p : i64 to index
+  affine.for %i = 0 to 8 {
+    %x = affine.load %A[%i] : memref<8xf64>
+    affine.store %x, %B[%i + symbol(%q)] : memref<100xf64>
+  }
+  return
+}"""
+
+
+def test_no_more_of_an_array_is_touched_than_it_has() -> None:
+    told = avial_lab.compile(FROM_A_LOADED_PLACE, ranks=1).explain()
+    demands = [each.demand for each in told.reports if each.demand is not None]
+    assert [each.nbytes for each in demands] == [8 * 8 + 100 * 8]
+
+
 def test_the_union_of_overlapping_sets_counts_an_element_once() -> None:
     both = isl.Set("{ [i, j] : 0 <= i < 20 and 0 <= j < 20; [i, j] : 1 <= i < 21 and 0 <= j < 20 }")
     assert points(both) == 21 * 20

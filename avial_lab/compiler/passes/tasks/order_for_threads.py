@@ -14,7 +14,8 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import are_launched_from_hos
 from avial_lab.compiler.codegen.loops.kernel_orders import put_in_fronts
 from avial_lab.compiler.ir.nesting import FORS, body_of
 from avial_lab.compiler.ir.operations import operations_named
-from avial_lab.compiler.passes.placement.target_devices import say_why
+from avial_lab.compiler.ir.remarks import say_why
+from avial_lab.compiler.passes.tasks.iter_args_to_memory import live_in_own_elements
 from avial_lab.machine.devices import kind_for
 
 
@@ -47,5 +48,16 @@ class OrderForThreads:
 def _in_task(task: ir.Operation) -> None:
     for op in body_of(task):
         waits = op.name in FORS and not are_launched_from_host([op], read_scop(task))
-        if waits and put_in_fronts(op):
+        if waits and (put_in_fronts(op) or _put_in_fronts_in_memory(op)):
             say_why(task, "its loops run in fronts: what one front computes is free of order")
+
+
+def _put_in_fronts_in_memory(loop: ir.Operation) -> bool:
+    """The same with values that its loops carry in the elements that they end up in."""
+    with loop.location, ir.InsertionPoint(loop):
+        trial = loop.clone().operation
+    if live_in_own_elements(trial) and put_in_fronts(trial):
+        loop.erase()
+        return True
+    trial.erase()
+    return False

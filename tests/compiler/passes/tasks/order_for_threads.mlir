@@ -95,3 +95,38 @@ func.func @in_place(%A: memref<40x40xf64>) {
   }) : (!avial.buffer_ref) -> ()
   return
 }
+
+// -----
+
+// A sum that a loop carries lives in the element that it is stored to again.
+
+// CHECK-LABEL: func.func @carried(
+// CHECK: affine.for %[[FRONT:.*]] = 0 to
+// CHECK-NOT: iter_args
+// CHECK: its loops run in fronts
+func.func @carried(%A: memref<40x40xf64>) {
+  %0 = builtin.unrealized_conversion_cast %A : memref<40x40xf64> to !avial.buffer_ref
+  "avial.schedule"(%0) ({
+    %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
+    %r = "avial.task"(%cpu, %0, %0) ({
+      affine.for %i = 0 to 40 {
+        affine.for %j = 0 to affine_map<(d) -> (d)>(%i) {
+          %first = affine.load %A[%i, %j] : memref<40x40xf64>
+          %w = affine.for %k = 0 to affine_map<(d) -> (d)>(%j) iter_args(%acc = %first) -> (f64) {
+            %l = affine.load %A[%i, %k] : memref<40x40xf64>
+            %u = affine.load %A[%j, %k] : memref<40x40xf64>
+            %p = arith.mulf %l, %u : f64
+            %d = arith.subf %acc, %p : f64
+            affine.yield %d : f64
+          }
+          %v = affine.load %A[%j, %j] : memref<40x40xf64>
+          %q = arith.divf %w, %v : f64
+          affine.store %q, %A[%i, %j] : memref<40x40xf64>
+        }
+      }
+      omp.terminator
+    }) {name = "r", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref) -> ()
+  return
+}
