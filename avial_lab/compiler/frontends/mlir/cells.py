@@ -303,6 +303,14 @@ def _explained(message: str, offset: int, source: Source) -> tuple[str, str | No
         if match:
             known = set(re.findall(r"%[\w$.-]+", source.text)) - {match[0]}
             return f"unknown value {match[0]}", did_you_mean(match[0], known)
+    if message == "use of undeclared identifier":
+        match = re.compile(r"[A-Za-z_][\w$.-]*").match(source.text, offset)
+        if match and re.search(rf"%{re.escape(match[0])}\b", source.text):
+            return f"unknown name {match[0]}", f"values begin with %: write %{match[0]}"
+    if found := re.match(
+        r"use of value '(%\S+)' expects different type .*: '.*' vs '(.*)'", message
+    ):
+        return message, f"{found[1]} is {found[2]} before: write that, or convert it"
     unknown = re.match(r"(?:custom op|Dialect `[^']*' not found for custom op) '([^']*)'", message)
     if unknown and ("is unknown" in message or message.startswith("Dialect")):
         name = unknown[1].lstrip(".")

@@ -289,7 +289,8 @@ def test_full_mlir_of_another_type(context: ir.Context) -> None:
 use of value '%a' expects different type than prior uses: 'memref<20xf32>' vs 'memref<20xi32>'
 In [4]:5:22
     %x = memref.load %a[%k] : memref<20xf32>
-                     ^\
+                     ^
+Hint: %a is memref<20xi32> before: write that, or convert it\
 """)
 
 
@@ -714,3 +715,23 @@ def test_of_brackets_that_do_not_fit_the_inner_one_is_shown(context: ir.Context)
         parse_cell(text, cell="In [4]", context=context)
     assert caught.value.span is not None
     assert caught.value.span.column == text.index("(=") + 1
+
+
+@pytest.mark.parametrize(
+    ("load", "hint"),
+    [
+        ("affine.load %a[i] : memref<8xf64>", "values begin with %: write %i"),
+        (
+            "affine.load %a[%i] : memref<8xf32>",
+            "%a is memref<8xf64> before: write that, or convert it",
+        ),
+    ],
+)
+def test_a_slip_in_a_subscript_or_a_type(load: str, hint: str, context: ir.Context) -> None:
+    text = (
+        "func.func @f(%a: memref<8xf64>) {\n"
+        f"  affine.for %i = 0 to 8 {{\n    %x = {load}\n  }}\n  return\n}}"
+    )
+    with pytest.raises(AvialError) as caught:
+        parse_cell(text, cell="t", context=context)
+    assert caught.value.hint == hint

@@ -50,7 +50,7 @@ def test_what_threads_share_is_in_the_kernel() -> None:
     rows = [str(row) for row in program.binary.manifest.kernels]
     assert rows == [
         "steps_kernel: 4 blocks of 256 threads", "count_kernel: 8 blocks of 125 threads",
-        "turned_kernel: 4 x 3 blocks of 16 x 16 threads",
+        "turned_kernel: 4 x 3 blocks of 16 x 16 threads, which share 1.06 KiB",
     ]  # fmt: skip
     assert "outline-launches: a kernel with blocks of 16 x 16 threads" in str(program.explain())
 
