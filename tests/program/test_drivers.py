@@ -36,9 +36,9 @@ def own_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     """Where a driver's library may be put; what was found before is forgotten."""
     path = tmp_path / "libcuda.so.1"
     monkeypatch.setattr(real_gpus, "LIBRARY", str(path))
-    real_gpus.chips_here.cache_clear()
+    real_gpus.gpus_here.cache_clear()
     yield path
-    real_gpus.chips_here.cache_clear()
+    real_gpus.gpus_here.cache_clear()
 
 
 def test_the_driver_is_asked(own_library: Path) -> None:
