@@ -20,7 +20,10 @@ from avial_lab.program import cached_build
 from tests.runtime.native.builds import built
 
 TWO = """
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 int cuInit(unsigned flags) { return (int)flags; }
+int cuDeviceGetName(char *name, int room, int device) { name[0] = 0; return room < device; }
+int cuDeviceTotalMem_v2(long *nbytes, int device) { *nbytes = device; return 0; }
 int cuDeviceGetCount(int *count) { *count = 2; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number + 5; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device)
