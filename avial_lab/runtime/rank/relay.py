@@ -10,8 +10,9 @@ the client reads, as if the rank wrote there. One connection for each rank, whic
        guardian ─┘        status, beats                   and ends
 
 The rank is ended, and its folder goes, when the hub says so or is gone, and `lease` seconds after
-it fell silent (a closed laptop, a cut cable). The hub writes down whom it lost:
+it fell silent (a closed laptop, a cut cable). The hub writes down whom it has, and whom it lost:
 
+    RANK.here   its host; as soon as it has connected
     RANK.exit   the status that the rank ended with (journal.py)
     RANK.lost   its host, and how the connection ended, where there came no status; also where the
                 rank gets no answer from another's host any more (MPI's connections)
@@ -214,6 +215,11 @@ def _keep(folder: Path, words: dict[str, object], data: bytes, *, allowed: str) 
         partial.rename(folder / name)
 
 
+def is_here(folder: Path, rank: int) -> bool:
+    """Whether the rank has connected to the hub of that folder."""
+    return (folder / f"{rank}.here").exists()
+
+
 # -- the client's end ------------------------------------------------------------------------------
 
 
@@ -265,6 +271,7 @@ class Hub:
         self._lines[rank] = line
         here = connection.getpeername()[0]
         self._hosts[here] = host
+        self._write(f"{rank}.here", host.encode())
         over, how = False, "control connection: the connection was closed"
         try:
             self._give(line, rank)
