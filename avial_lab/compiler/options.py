@@ -274,6 +274,7 @@ class Option:
     `read` takes. `kind` is what argparse makes of the text. `choices` are all values, `words` some
     that are offered while one is typed. `always`: a command line has it even where it is the
     default, which hangs on the program. `in_tuning`: what is best with it is not best without.
+    `of_runs`: the code is the same whatever it is.
     """
 
     flags: tuple[str, ...]
@@ -286,6 +287,7 @@ class Option:
     words: tuple[str, ...] = ()
     always: bool = False
     in_tuning: bool = True
+    of_runs: bool = False
 
     @property
     def metadata(self) -> dict[str, Option]:
@@ -386,6 +388,7 @@ class CompileOptions:
             words=("8GiB", "80GB"),
             read=_memory,
             in_tuning=False,
+            of_runs=True,
         ).metadata,
     )
     policy: Policy | None = field(
@@ -576,10 +579,14 @@ class CompileOptions:
     @property
     def settled(self) -> CompileOptions:
         """The same for whoever compiles: what tuning found has been looked up, or is not wanted,
-        and what is asked for a run alone is left out.
+        and what runs alone ask for is left out.
         """
-        sizes = () if self.sizes == MODEL_SIZES else self.sizes
-        return replace(self, sizes=sizes, gpu_memory=None)
+        left_out: dict[str, Any] = {
+            name: None for name, option in OPTIONS.items() if option.of_runs
+        }
+        if self.sizes == MODEL_SIZES:
+            left_out["sizes"] = ()
+        return replace(self, **left_out)
 
     def __repr__(self) -> str:
         return brief(self, " ".join(command_line(self)))
