@@ -183,8 +183,8 @@ class Stage:
             _here.staged_for, _here.staged = self.number, {}
         if self.parcel not in _here.staged:
             _here.staged[self.parcel] = aligned_empty(self.nbytes)
-        part = part_of(parts[0], self.stop - self.start)
-        _here.staged[self.parcel][self.start : self.stop] = part
+        part = part_of(parts[0].data, self.stop - self.start)
+        _here.staged[self.parcel][self.start : self.stop] = np.frombuffer(part, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,8 @@ class Fetch:
 
     def __call__(self, *_: np.ndarray) -> np.ndarray:
         part = _here.results[self.parcel][self.start : self.stop]
-        return _here.squeezer.part(self.parcel, part, self.link_bytes_per_s)
+        sent = _here.squeezer.part(self.parcel, part.data, self.link_bytes_per_s)
+        return np.frombuffer(sent, np.uint8)
 
 
 @dataclass(frozen=True)
