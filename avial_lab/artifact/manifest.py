@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from avial_lab.artifact.device_memory import Stay, stays_of_tasks
 from avial_lab.artifact.kernels import KernelRow
 from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
@@ -62,8 +63,8 @@ class Manifest(ABC):
     The entry takes one memref descriptor for each of `storages`, in that order, and `numbers`
     behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
     those of the devices that tasks are placed on, by the devices' names. `drivers` are the ranks
-    that drive each device with memory of its own; none where nothing is launched there. `kernels`
-    are those of loops.
+    that drive each device with memory of its own; none where nothing is launched there; `stays` say
+    when arrays have memory on these, where that is known. `kernels` are those of loops.
 
     `edited` is the stage that was changed by hand, empty for a program as it was compiled.
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
@@ -85,6 +86,7 @@ class Manifest(ABC):
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
     drivers: tuple[int, ...] = ()
     kernels: tuple[KernelRow, ...] = ()
+    stays: tuple[Stay, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -175,6 +177,7 @@ class KnownMessages(Manifest):
             kinds=schedule.device_kinds,
             drivers=schedule.drivers,
             kernels=kernels,
+            stays=stays_of_tasks(schedule),
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from avial_lab.artifact.device_memory import Stay, most_bytes, stays_of_tasks
 from avial_lab.artifact.plan_facts import moves_summary, plan_text
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box, size, union
@@ -75,7 +76,8 @@ class Plan:
     control depends on data: everything was then given to somebody, and moves are a sample.
     Of loops alone there are footprints, of the first 64 phases, and only for up to 16 ranks;
     carried: for each of `moves` the arrays whose elements it brings; the 64th is for all from there
-    on. copies: between ranks and their devices, which ever hold `device_bytes`.
+    on. copies: between ranks and their devices, which ever hold `device_bytes`. stays: the memory
+    that they take for it; none where the plan is not complete.
     """
 
     ranks: int
@@ -90,6 +92,12 @@ class Plan:
     carried: tuple[tuple[str, ...], ...] = ()
     copies: tuple[Copy, ...] = ()
     device_bytes: tuple[int, ...] = ()
+    stays: tuple[Stay, ...] = ()
+
+    @property
+    def taken_bytes(self) -> tuple[tuple[str, int], ...]:
+        """The most bytes of memory that each device has taken at once."""
+        return most_bytes(self.stays, self.ranks)
 
     @property
     def bytes_moved(self) -> int:
@@ -148,6 +156,7 @@ def plan_of_tasks(schedule: Schedule) -> Plan:
         storages=schedule.graph.storages,
         copies=schedule.copied,
         device_bytes=tuple(held[ranks:]),
+        stays=stays_of_tasks(schedule),
     )
 
 

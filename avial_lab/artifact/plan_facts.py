@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from avial_lab.artifact.device_memory import fullest, told
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
-from avial_lab.core.words import count, format_bytes
+from avial_lab.core.words import MOST_ROWS, count, format_bytes
 from avial_lab.machine.devices import place_name
 from avial_lab.trace import Move
 from avial_lab.trace.run_facts import copies_table, copies_words
@@ -114,6 +115,15 @@ def held_summary(plan: Plan, storages: Sequence[Storage]) -> str:
     return f"the fullest rank holds {fullest}; {words}"
 
 
+def taken_words(plan: Plan) -> str:
+    """`gpu0 takes at most 1.6 KiB: a 800 B, b 800 B`, a line for each of the first devices."""
+    return "\n".join(
+        f"{place_name(place, plan.ranks)} takes at most "
+        f"{format_bytes(sum(stay.nbytes for stay in there))}: {told(there)}"
+        for place, there in list(fullest(plan.stays).items())[:MOST_ROWS]
+    )
+
+
 def plan_text(
     plan: Plan,
     counted: Sequence[Move] | None = None,
@@ -131,6 +141,8 @@ def plan_text(
     if storages:
         tables.append(held_table(plan, storages, most=most))
         words.append(held_summary(plan, storages))
+    if plan.stays:
+        words.append(taken_words(plan))
     return "\n".join([*words, *(table.to_text() for table in tables if table.rows)])
 
 

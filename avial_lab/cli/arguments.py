@@ -29,6 +29,7 @@ from avial_lab.cli.commands.run import run_command
 from avial_lab.cli.commands.search import search_command
 from avial_lab.cli.commands.tools import bench_command, demo_command, doctor_command
 from avial_lab.compiler.options import arguments
+from avial_lab.core.command_line import NearestWords
 from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.strategy_search import COSTS
@@ -38,9 +39,7 @@ from avial_lab.runtime.rank.threads import OVERSUBSCRIBE, THREADS
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="avial-lab", description="Distributed heterogeneous programs."
-    )
+    parser = NearestWords(prog="avial-lab", description="Distributed heterogeneous programs.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="build a program and run it on MPI ranks")

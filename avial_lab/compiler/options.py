@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from avial_lab.compiler.catalogue import OPTIONAL, SIZES
@@ -130,6 +131,27 @@ def _driver(given: Any) -> str:  # noqa: ANN401 - what a caller gives
         return given
     shown, known = shortened(str(given), 60), ", ".join(DRIVERS)
     raise ScheduleError(f"GPUs are not driven by '{shown}'", hint=f"there are: {known}")
+
+
+_UNITS = (
+    {"": 1, "b": 1}
+    | {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
+    | {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+)
+
+
+def _memory(given: Any) -> int:  # noqa: ANN401 - what a caller gives
+    """Bytes: a number, or text with a unit.
+
+    >>> _memory("1.5GiB"), _memory("80 GB"), _memory(4096)
+    (1610612736, 80000000000, 4096)
+    """
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([a-z]*)\s*", str(given).lower())
+    unit = _UNITS.get(found[2], 0) if found else 0
+    nbytes = int(Fraction(found[1]) * unit) if found else 0
+    if not 1 <= nbytes < 1 << 62:
+        raise _refused("gpu_memory", given, "bytes: 8GiB, 500MB or 65536")
+    return nbytes
 
 
 def _cpu(given: Any) -> str:  # noqa: ANN401 - what a caller gives
@@ -252,6 +274,7 @@ class Option:
     `read` takes. `kind` is what argparse makes of the text. `choices` are all values, `words` some
     that are offered while one is typed. `always`: a command line has it even where it is the
     default, which hangs on the program. `in_tuning`: what is best with it is not best without.
+    `of_runs`: the code is the same whatever it is.
     """
 
     flags: tuple[str, ...]
@@ -264,6 +287,7 @@ class Option:
     words: tuple[str, ...] = ()
     always: bool = False
     in_tuning: bool = True
+    of_runs: bool = False
 
     @property
     def metadata(self) -> dict[str, Option]:
@@ -280,7 +304,8 @@ class CompileOptions:
 
     `ranks` and `gpus` describe devices of this machine, emulated where there are none; gpus None
     means one if some target asks for a GPU. `on` sends divided loops to GPUs, or to CPUs; `driver`
-    says what GPUs are, None: this machine's, or emulated ones where it has none. `policy`
+    says what GPUs are, None: this machine's, or emulated ones where it has none; `gpu_memory` are
+    the bytes that a run takes at most on each. `policy`
     says how tasks are placed, None for the usual way; a program with loops has none. `division`
     says how replicates are divided; tasks are not. `parallel` says how a function on tensors is
     divided over the ranks (`planning/parallelism.py`). `dynamic`: the code is to do for arrays of
@@ -351,6 +376,19 @@ class CompileOptions:
             choices=DRIVERS,
             read=_driver,
             in_tuning=False,
+        ).metadata,
+    )
+    gpu_memory: int | None = field(
+        default=None,
+        metadata=Option(
+            ("--gpu-memory",),
+            metavar="LIMIT",
+            help="bytes that a program takes at most on each GPU (8GiB, 500MB): what would take "
+            "more is refused; of an emulated one the size of its memory",
+            words=("8GiB", "80GB"),
+            read=_memory,
+            in_tuning=False,
+            of_runs=True,
         ).metadata,
     )
     policy: Policy | None = field(
@@ -540,8 +578,15 @@ class CompileOptions:
 
     @property
     def settled(self) -> CompileOptions:
-        """The same for whoever compiles: what tuning found has been looked up, or is not wanted."""
-        return replace(self, sizes=()) if self.sizes == MODEL_SIZES else self
+        """The same for whoever compiles: what tuning found has been looked up, or is not wanted,
+        and what runs alone ask for is left out.
+        """
+        left_out: dict[str, Any] = {
+            name: None for name, option in OPTIONS.items() if option.of_runs
+        }
+        if self.sizes == MODEL_SIZES:
+            left_out["sizes"] = ()
+        return replace(self, **left_out)
 
     def __repr__(self) -> str:
         return brief(self, " ".join(command_line(self)))
@@ -554,6 +599,7 @@ class Keywords(TypedDict, total=False):
     gpus: int | None
     on: str | None
     driver: str | None
+    gpu_memory: int | str | None
     policy: Policy | str | None
     sync: Sync | str
     division: Division | str

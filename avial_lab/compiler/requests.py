@@ -21,6 +21,7 @@ from avial_lab.core.errors import CellSpan
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.graph_facts import graph_summary
 from avial_lab.planning.model_search import ModelCosts
 from avial_lab.planning.schedule import Schedule
@@ -405,6 +406,6 @@ Question = (
     | WeighLayers
 )
 Answer = (
-    Analysis | Built | Explored | Inside | ModelCosts | Printed | Proposal | Referenced | Simulated
-    | Turns | Weighed
+    Analysis | Built | Explored | Foreseen | Inside | ModelCosts | Printed | Proposal | Referenced
+    | Simulated | Turns | Weighed
 )  # fmt: skip

@@ -170,6 +170,7 @@ class Table(IntEnum):
     COPIES = 10
     TURNS = 11
     PATTERNS = 12
+    STAYS = 13
 
 
 PATTERN_WORDS = 5

@@ -31,6 +31,7 @@ export default {
     const heard = (_, now) => ["restarting", "autorestarting", "terminating", "dead"].includes(now) && gone();
     status?.connect(heard);
     model.on("msg:custom", answered);
+    el.classList.add("avial-widget"); // alive: what was saved of it is not shown
     const view = mount(el, model.get("data"), { ask });
     return () => {
       model.off("msg:custom", answered);

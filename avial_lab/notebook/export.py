@@ -165,7 +165,8 @@ def _static(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
     """
     if output.get("data", {}).pop(_WIDGET, None) is None:
         return output
-    return output if output.data.keys() - {"text/plain"} else None
+    shown = any(data for kind, data in output.data.items() if kind != "text/plain")
+    return output if shown else None
 
 
 def _title(cells: Iterable[nbformat.NotebookNode]) -> str:

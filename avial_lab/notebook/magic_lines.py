@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 
+from avial_lab.core.command_line import command_of
+
 Words = Callable[[str, Sequence[str]], Iterable[str]]
 """The values of an argument, by its name in the parser, after the words before it."""
 
@@ -22,7 +24,7 @@ def complete_line(
     """What is typed of the last word of `line`, behind the magic's name, and what it can become."""
     words = line.split(" ")
     before, fragment = [word for word in words[:-1] if word], words[-1]
-    parser, before = _command(parser, before)
+    parser, before = command_of(parser, before)
     option, separator, begun = fragment.partition("=")
     action = _option(parser, option) if separator else None
     if action is not None:
@@ -36,7 +38,7 @@ def complete_line(
 
 def describe_option(line: str, word: str, parser: argparse.ArgumentParser) -> str | None:
     """Markdown for the option, or the command, that `word` of the line is."""
-    parser, _ = _command(parser, line.split())
+    parser, _ = command_of(parser, line.split())
     action = _option(parser, word.partition("=")[0])
     if action is None:
         return None
@@ -48,21 +50,6 @@ def describe_option(line: str, word: str, parser: argparse.ArgumentParser) -> st
 
 def _help(action: argparse.Action) -> str:
     return (action.help or "").replace("%%", "%")
-
-
-def _command(
-    parser: argparse.ArgumentParser, words: Sequence[str]
-) -> tuple[argparse.ArgumentParser, list[str]]:
-    """The parser of the subcommand, where the words name one, and the words behind its name."""
-    rest = list(words)
-    while rest and (commands := _commands(parser)) is not None and rest[0] in commands.choices:
-        parser = commands.choices[rest.pop(0)]
-    return parser, rest
-
-
-def _commands(parser: argparse.ArgumentParser) -> argparse._SubParsersAction | None:
-    actions = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    return next(actions, None)
 
 
 def _option(parser: argparse.ArgumentParser, name: str) -> argparse.Action | None:

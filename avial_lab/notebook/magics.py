@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import count
 from typing import Any
@@ -30,6 +29,7 @@ import avial_lab
 from avial_lab.benchmarks.kernel_suite import SIZES, kernel_program, kernel_sentences
 from avial_lab.compiler.frontends.onnx.losses import LOSSES
 from avial_lab.compiler.options import arguments, given
+from avial_lab.core.command_line import NearestWords, nearest
 from avial_lab.core.errors import AvialError, CheckError, InternalError
 from avial_lab.core.words import format_bytes
 from avial_lab.machine.cpu import this_cpu
@@ -80,6 +80,19 @@ def _compile_options(magic: Any) -> Any:  # noqa: ANN401 - IPython's, which has 
     return magic
 
 
+class _LineParser(NearestWords, MagicArgumentParser):  # pyright: ignore[reportIncompatibleMethodOverride] - as there
+    """IPython's, which raises UsageError."""
+
+
+class _arguments(magic_arguments):  # noqa: N801 - a decorator
+    """IPython's, which makes a parser of its own kind and takes no other."""
+
+    def __call__(self, func: Any) -> Any:  # noqa: ANN401 - IPython's, which has no types
+        made = super().__call__(func)
+        made.parser.__class__ = _LineParser
+        return made
+
+
 @magics_class
 class AvialMagics(Magics):
     """`%%avial` and `%avial`; `programs` are the session's by name, `cluster` the one that was
@@ -112,7 +125,7 @@ class AvialMagics(Magics):
         self._session_cluster = cluster
         use_cluster(cluster)  # what Python's `program.run()` takes
 
-    @magic_arguments()
+    @_arguments()
     @argument("-o", "--out", metavar="NAME", help="bind the program to this Python variable")
     @argument("--name", help="its name in %%avial list; by default NAME of --out, or cellN")
     @_compile_options
@@ -378,16 +391,15 @@ class AvialMagics(Magics):
         display(program.stages[_known("stage", options.stage, program.stages)])
 
     def _step(self, options: argparse.Namespace) -> None:
-        """The stages as they survive in a saved notebook, then the widget."""
         program = self._program(options.name)
         if options.stage is not None:
             _known("stage", options.stage, program.stages)
-        display(View(program, ("stages",), explored=False))
-        if getattr(self._shell, "kernel", None) is None:
-            return  # a terminal: nothing there could show it
+        if getattr(self._shell, "kernel", None) is None:  # a terminal: it has no widgets
+            display(View(program, ("stages",), explored=False))
+            return
         drafts = self._drafts.setdefault(program.name, {})
         stepping = Stepping(program, drafts=drafts, on_version=self._keep)
-        display(stepping.widget(options.stage, saved_above=True))
+        display(stepping.widget(options.stage))
 
     def _keep(self, program: Program) -> None:
         """A program gone on from a stage edited by hand: under a name of its own, and not the
@@ -590,8 +602,8 @@ def _known(noun: str, name: str, names: Iterable[str]) -> str:
     choices = list(names)
     if name in choices:
         return name
-    near = get_close_matches(name, choices, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(choices)}"
+    near = nearest(name, choices)
+    hint = f"did you mean '{near}'?" if near else f"there are {', '.join(choices)}"
     raise AvialError(f"there is no {noun} '{name}'", hint=hint)
 
 
@@ -621,9 +633,9 @@ def _parse(parser: argparse.ArgumentParser, line: str) -> argparse.Namespace:
         raise UsageError(f"{error}: {line}") from None
 
 
-def line_parser() -> MagicArgumentParser:
+def line_parser() -> argparse.ArgumentParser:
     """What reads a line `%avial …`, and what is offered while it is typed."""
-    parser = MagicArgumentParser(prog="%avial")
+    parser = _LineParser(prog="%avial")
     commands = parser.add_subparsers(dest="command")
     for name in ("list", "doctor", "help"):
         commands.add_parser(name)

@@ -10,6 +10,7 @@ from avial_lab.compiler.requests import Foresee
 from avial_lab.core.errors import AvialError
 from avial_lab.core.words import format_seconds
 from avial_lab.notebook.asking_widget import AskingWidget, script_and_style
+from avial_lab.notebook.display import escape_lines
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.model_search import ModelSearch, SearchRow
 from avial_lab.plot.run.pipeline import pipeline_summary
@@ -67,4 +68,5 @@ class ParallelWidget(AskingWidget):
         return made
 
     def still(self) -> dict[str, str]:
-        return {"text/plain": str(self.found)}
+        words = str(self.found)
+        return {"text/plain": words, "text/html": f"<pre>{escape_lines(words)}</pre>"}

@@ -43,7 +43,7 @@ class Stepping:
         self.drafts: list[dict[str, str]] = [{} if drafts is None else drafts]
         self._on_version = on_version
 
-    def widget(self, stage: str | None = None, *, saved_above: bool = False) -> StepperWidget:
+    def widget(self, stage: str | None = None) -> StepperWidget:
         try:
             from avial_lab.notebook.stepper_widget import StepperWidget
         except ImportError as error:
@@ -51,7 +51,7 @@ class Stepping:
             raise AvialError(
                 f"the stepper needs the package anywidget: {error}", hint=hint
             ) from None
-        return StepperWidget(self, stage, saved_above=saved_above)
+        return StepperWidget(self, stage)
 
     def data(self, version: int = 0, *, inside: bool = False, at: str | None = None) -> Answer:
         """What the view shows; without `inside` it is there at once."""

@@ -17,17 +17,12 @@ if TYPE_CHECKING:
 
 
 class StepperWidget(AskingWidget):
-    """Steps through the stages of `versions[0]`, and of what was made of it by hand. `saved_above`:
-    the stages are in the output before it, for where the widget cannot be.
-    """
+    """Steps through the stages of `versions[0]`, and of what was made of it by hand."""
 
     _esm, _css = script_and_style("stepper")
 
-    def __init__(
-        self, stepping: Stepping, stage: str | None = None, *, saved_above: bool = False
-    ) -> None:
+    def __init__(self, stepping: Stepping, stage: str | None = None) -> None:
         self.stepping = stepping
-        self._saved_above = saved_above
         super().__init__(stepping.data(at=stage))
 
     @property
@@ -39,8 +34,5 @@ class StepperWidget(AskingWidget):
         return self.stepping.answer(question)
 
     def still(self) -> dict[str, str]:
-        if self._saved_above:
-            words = "To step through the stages, run this cell again."
-            return {"text/html": f"<p>{words}</p>", "text/plain": words}
         bundle = show_view(View(self.versions[0], ("stages",), explored=False))
         return {kind: bundle[kind] for kind in ("text/html", "text/plain")}

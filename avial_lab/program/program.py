@@ -23,6 +23,7 @@ import numpy as np
 
 from avial_lab import plot
 from avial_lab.artifact.binary import Binary
+from avial_lab.artifact.device_memory import refuse_too_large
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
 from avial_lab.artifact.plan import Plan, plan_of_tasks
 from avial_lab.artifact.stages import Inside, Stages
@@ -575,8 +576,9 @@ class Program:
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
         options = Options(
-            traced=trace, threads=Threads(threads, oversubscribe), device_seed=device_seed
-        )
+            traced=trace, threads=Threads(threads, oversubscribe), device_seed=device_seed,
+            gpu_memory=self._gpu_memory(),
+        )  # fmt: skip
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,
@@ -624,12 +626,24 @@ class Program:
         refuse_copies()
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
-        options = Options(traced=trace, threads=threads, device_seed=device_seed)
+        options = Options(
+            traced=trace, threads=threads, device_seed=device_seed, gpu_memory=self._gpu_memory()
+        )
         self.trace = in_place.run(self.binary, self.arrays, spans=self._spans, options=options)
         if expected is not None:
             after = on_host(self.arrays)
             self.check_report = self._agreement(self.built, after, before, expected, timeout)
         return self.trace
+
+    def _gpu_memory(self) -> int:
+        """The bytes that a run may take on each GPU, 0 for all; RunError where it takes more."""
+        limit = self.question.options.gpu_memory
+        if limit is None:
+            return 0
+        manifest = self.binary.manifest
+        for place in range(manifest.ranks, manifest.ranks + len(manifest.drivers)):
+            refuse_too_large(manifest.stays, manifest.ranks, place, limit, limit)
+        return limit
 
     def _agreement(
         self,

@@ -846,7 +846,9 @@ _MOST_FORMS = 4096
 
 
 def _rounded(rint: Callable[[Any], Array], x: Any, decimals: int = 0, /) -> Array:
-    """To so many decimals, as NumPy computes it."""
+    """To so many decimals, as NumPy computes it; integers stay integers."""
+    if isinstance(x, Array) and x.dtype.kind in "iu":
+        return x if decimals >= 0 else (rint(x / 10.0**-decimals) * 10.0**-decimals).astype(x.dtype)
     if not decimals:
         return rint(x)
     return rint(x * 10.0**decimals) / 10.0**decimals

@@ -204,14 +204,14 @@ class Trace:
     `emulated GPU`).
 
     moves: counted by the ranks, in a program of loops also where no events were taken; copies:
-    likewise, to devices and from them. totals:
-    likewise. turns: the phases of such a program, and how often each ran. dropped: by rank, the
-    later events that were not kept; where there are any, ends_s is when each rank was done.
-    around: giving the ranks their inputs and taking the results, before and after the run and no
-    part of it. clock_error_s: times of two ranks are comparable to within this. `ranks` is 0 where
-    no rank ran: a reference run, which has neither events nor moves. threads: how many each rank
-    had; `note` says why they were fewer than asked for, and which arrays they read from files.
-    kinds: of the devices that tasks were placed on, by their names.
+    likewise, to devices and from them; taken_bytes: the most memory that each device had taken at
+    once, of those that had. totals: likewise. turns: the phases of such a program, and how often
+    each ran. dropped: by rank, the later events that were not kept; where there are any, ends_s is
+    when each rank was done. around: giving the ranks their inputs and taking the results, before
+    and after the run and no part of it. clock_error_s: times of two ranks are comparable to within
+    this. `ranks` is 0 where no rank ran: a reference run, which has neither events nor moves.
+    threads: how many each rank had; `note` says why they were fewer than asked for, and which
+    arrays they read from files. kinds: of the devices that tasks were placed on, by their names.
     """
 
     ranks: int
@@ -229,6 +229,7 @@ class Trace:
     note: str = ""
     kinds: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
+    taken_bytes: tuple[tuple[str, int], ...] = ()
 
     @property
     def simulated(self) -> bool:

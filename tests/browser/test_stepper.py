@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 import avial_lab
 from avial_lab.artifact.stages import Inside, Part, PassStep, Stage, StageInside
@@ -604,29 +604,42 @@ def test_in_a_notebook(open_notebook: Callable[..., Notebook]) -> None:
     expect(stepper.locator(".avial-heading")).to_contain_text("gpu")
 
 
+@pytest.mark.parametrize("extension", [True, False], ids=["with-ours", "without-ours"])
 def test_saved_and_opened_without_its_kernel(
-    lab: Lab, open_notebook: Callable[..., Notebook], watch: Watch
+    lab: Lab, open_notebook: Callable[..., Notebook], watch: Watch, extension: bool
 ) -> None:
-    """What stands in place of the widgets; what runs again is alive again."""
+    """What stands in place of the widgets, also where our extension is not installed; what runs
+    again is alive again.
+    """
     notebook = open_notebook("saved", (*CELLS[:-1], "%avial plan deck"))
+    if not extension:
+        notebook.page.route("**/jupyterlab-avial/static/remoteEntry.js*", without_our_extension)
     for number in range(3):
         notebook.run(number)
     sliders = notebook.run(3).get_by_role("slider")
     expect(sliders.first).to_be_visible(timeout=60_000)
+    expect(notebook.output(3).locator(".avial-still")).to_be_hidden()
     notebook.save()
     lab.stop_kernels()
     watch.forgive("widget model not found")  # a trusted notebook, but nobody knows its widgets
     again = open_notebook(notebook.path)
     stepper, plan = again.output(2), again.output(3)
-    saved = stepper.locator("summary", has_text="as saved")
-    expect(saved).to_have_count(1)
-    expect(stepper).to_contain_text("To step through the stages, run this cell again.")
-    saved.click()
-    expect(stepper).to_contain_text("arith.addi %x, %y")
-    expect(plan.locator("svg, img").first).to_be_visible()
-    expect(plan).to_contain_text("What if?")
     for output in (stepper, plan):
-        expect(output).not_to_contain_text("displaying widget")
+        expect(output.locator(".avial-still")).to_be_visible()
+        expect(output.get_by_text("displaying widget")).to_be_hidden()
+        expect(output).to_contain_text("run this cell again")
+    stepper.locator("summary", has_text="as saved").click()
+    expect(stepper).to_contain_text("arith.addi %x, %y")
+    expect(plan.locator(".avial-still").locator("svg, img").first).to_be_visible()
+    expect(plan.get_by_text("What if?")).to_be_visible()
     again.run(0)
     again.run(1)
     expect(again.run(2).get_by_role("navigation")).to_contain_text("passes,", timeout=60_000)
+    expect(stepper.locator(".avial-still")).to_be_hidden()
+
+
+def without_our_extension(route: Route) -> None:
+    """In place of its entry: an extension of the same name that brings nothing."""
+    nothing = "{init: () => {}, get: async () => () => ({ __esModule: true, default: [] })}"
+    body = f"(window._JUPYTERLAB ??= {{}})['jupyterlab-avial'] = {nothing};"
+    route.fulfill(content_type="text/javascript", body=body)

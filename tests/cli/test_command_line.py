@@ -16,6 +16,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from avial_lab.benchmarks import kernel_suite
+from avial_lab.cli.arguments import argument_parser
 from avial_lab.cli.main import main
 from avial_lab.core.errors import BindError, CheckError
 from avial_lab.runtime.launch import mpiexec
@@ -259,6 +260,29 @@ def test_no_times_are_taken_where_none_are_wanted(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["run", "gemm", "--no-trace", "--trace=t.json"])
     assert "not allowed with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("rnu gemm", "run"),
+        ("run --chek", "--check"),
+        ("run gemm --rnaks=3", "--ranks"),
+        ("graph gemm --format=svgg", "svg"),
+    ],
+)
+def test_a_wrong_word_offers_the_neighbour(
+    line: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(line.split())
+    assert capsys.readouterr().err.endswith(f"did you mean {near}?\n")
+
+
+def test_what_is_handed_on_is_not_judged() -> None:
+    """`avial-lab lab` has options that JupyterLab knows."""
+    given = argument_parser().parse_args(["lab", "--", "--no-browser", "--prot=1"])
+    assert given.rest[-1] == "--prot=1"
 
 
 def test_a_terminal_that_has_few_letters(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def try_case(
     device_seed: int = 0,
 ) -> Program:
     """Run it on so many ranks; its arrays have to be what NumPy says and the reference says, and of
-    tasks what goes to GPUs and comes back what the plan says.
+    tasks what goes to GPUs and comes back what the plan says, of all what is taken there.
     """
     arrays = case.arrays(np.random.default_rng(11))
     wanted = copy_together(arrays)
@@ -79,6 +79,8 @@ def try_case(
     if not program.of_loops:
         assert set(trace.copies) == set(program.plan.copies)
         assert set(trace.moves) == set(program.plan.moves)
+    if program.plan.complete:
+        assert trace.taken_bytes == program.plan.taken_bytes
     for name, array in arrays.items():
         compare(array, wanted[name], case.rtol, name)
     return program

@@ -236,9 +236,10 @@ def test_ctrl_c_passes(page: Page, compiler: Compiler) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--rnaks 3", "unrecognized arguments"),
+        ("--rnaks 3", "unrecognized arguments: --rnaks; did you mean --ranks?"),
         ("--ranks three", "invalid int value"),
         ("--policy=fastest", "invalid choice"),
+        ("--policy=hetf", "did you mean heft?"),
         ("-o 3x", "not '3x'"),
         ("-D n", "NAME=EXPR"),
         ("--show 'dag", "No closing quotation"),
@@ -249,6 +250,16 @@ def test_a_wrong_option_is_said(page: Page, line: str, words: str) -> None:
     error = page.run(f"%%avial {line}\n{CELL}")
     assert isinstance(error, UsageError)
     assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [("lod", "load"), ("run --chek", "--check"), ("load gemm --sise=MINI", "--size")],
+)
+def test_a_wrong_line_offers_the_neighbour(page: Page, line: str, near: str) -> None:
+    error = page.run(f"%avial {line}")
+    assert isinstance(error, UsageError)
+    assert str(error).endswith(f"did you mean {near}?")
 
 
 def test_a_wrong_part_offers_the_neighbour_before_any_work(page: Page, compiler: Compiler) -> None:

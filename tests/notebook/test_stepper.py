@@ -133,16 +133,17 @@ def test_the_widget_needs_nothing_from_outside(program: Program) -> None:
         assert word not in code
 
 
-def test_where_the_widget_cannot_be_its_stages_are(program: Program) -> None:
+def test_where_the_widget_cannot_be_its_stages_are(page: Page) -> None:
     """Saved, or not trusted: not an object's address."""
-    widget: Any = Stepping(program).widget()
-    data, _ = widget._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in data
-    assert "<details><summary>the 2 stages as saved" in data["text/html"]
-    assert "avial.schedule" in data["text/html"]
-    assert "0x" not in data["text/plain"]
-    assert "StepperWidget" not in data["text/plain"]
-    assert "for the GPU" in data["text/plain"]
+    page.shell.push({"widget": step(recorded_program())})
+    assert page.run("widget") is None
+    still, alive = page.bundles
+    assert set(still) == {"text/html", "text/plain"}
+    assert "<details><summary>the 2 stages as saved" in still["text/html"]
+    assert "avial.schedule" in still["text/html"]
+    assert "for the GPU" in still["text/plain"]
+    assert alive.pop("application/vnd.jupyter.widget-view+json")["model_id"]
+    assert alive == {"text/html": "", "text/plain": ""}
 
 
 def test_a_terminal_gets_text(page: Page) -> None:
@@ -180,9 +181,9 @@ def test_a_notebook_gets_the_figure_and_then_the_widget(page: Page) -> None:
     magics(page).programs["deck"] = recorded_program()
     page.shell.kernel = object()  # pyright: ignore[reportAttributeAccessIssue]
     assert page.run("%avial step deck --stage=ptx") is None
-    kinds = [set(bundle) for bundle in page.bundles]
-    assert "application/vnd.jupyter.widget-view+json" in kinds[-1]
-    assert all("text/html" in kind for kind in kinds[:-1])
+    figure, widget = page.bundles
+    assert "the 2 stages as saved" in figure["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in widget
     assert "did you mean 'ptx'" in str(page.run("%avial step deck --stage=pxt"))
 
 

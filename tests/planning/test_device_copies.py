@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import avial_lab
+from avial_lab.artifact.device_memory import WAY_OUT
 from avial_lab.core.buffers import Buffer, Storage, row_major
 from avial_lab.core.errors import CheckError
 from avial_lab.core.regions import Box
@@ -19,7 +20,7 @@ from avial_lab.planning.placement import schedule_tasks
 from avial_lab.planning.schedule import Schedule, StepKind
 from avial_lab.planning.task_graph import Access, Task, build_dag
 from avial_lab.runtime.native.loader import digest, load_program
-from avial_lab.runtime.native.places import Places
+from avial_lab.runtime.native.places import Devices, Places, device_failure
 from tests.quick import examples
 
 N = 12
@@ -126,18 +127,18 @@ def test_memory_that_a_gpu_has_not_is_told_by_array() -> None:
     storages = [Storage("small", (40,), 8, ("small",)), Storage("large", (1 << 58,), 8, ("large",))]
     room = np.zeros(40)
     addresses = [room.ctypes.data, room.ctypes.data]
-    places.begin(storages, addresses, driver="apart", seed=0, ran=0)
+    places.begin(storages, addresses, devices=Devices())
     at = loaded.library.avial_at
     at.restype = ctypes.c_void_p
     assert at(ctypes.c_int64(1), ctypes.c_int64(0), ctypes.c_void_p(addresses[0]))
     assert not at(ctypes.c_int64(1), ctypes.c_int64(1), ctypes.c_void_p(addresses[1]))
     why = (
         "the emulated device has no memory for 2305843009213693952 bytes: array 'large' takes "
-        "2305843009213693952 bytes; there are already array 'small' with 320 bytes"
+        "2305843009213693952 bytes on gpu0; there are already array 'small' with 320 bytes"
     )
-    assert places.failure(storages) == why
+    assert device_failure(loaded, storages) == (why, WAY_OUT)
     places.end()
-    assert places.failure(storages) == why
+    assert device_failure(loaded, storages) == (why, WAY_OUT)
 
 
 TEXT = """avial.schedule %a: memref<40xf64>, %b: memref<40xf64>, %c: memref<40xf64> {

@@ -20,7 +20,10 @@ from avial_lab.program import cached_build
 from tests.runtime.native.builds import built
 
 TWO = """
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 int cuInit(unsigned flags) { return (int)flags; }
+int cuDeviceGetName(char *name, int room, int device) { name[0] = 0; return room < device; }
+int cuDeviceTotalMem_v2(long *nbytes, int device) { *nbytes = device; return 0; }
 int cuDeviceGetCount(int *count) { *count = 2; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number + 5; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device)
@@ -36,9 +39,9 @@ def own_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     """Where a driver's library may be put; what was found before is forgotten."""
     path = tmp_path / "libcuda.so.1"
     monkeypatch.setattr(real_gpus, "LIBRARY", str(path))
-    real_gpus.chips_here.cache_clear()
+    real_gpus.gpus_here.cache_clear()
     yield path
-    real_gpus.chips_here.cache_clear()
+    real_gpus.gpus_here.cache_clear()
 
 
 def test_the_driver_is_asked(own_library: Path) -> None:

@@ -38,6 +38,7 @@ np.add.outer(b, b), np.maximum.accumulate(b), np.add.accumulate(c, 1), np.add.re
 np.multiply.reduce(b)
 np.gradient(b), np.gradient(c, 0.5)[1], np.gradient(s, axis=0), np.angle(b + 1j)
 np.round(b / 3, 2), (b / 3).round(1)
+np.round(np.arange(9) * 5), np.round(np.arange(9) * 5, 1), np.round(np.arange(9) * 5, -1)
 np.unique(c % 5), np.unique(c % 5, return_counts=True)[1], np.unique(c % 5, return_inverse=True)[1]
 np.histogram(b, bins=3)[0], np.histogram(b, bins=3)[1], np.percentile(b, [25, 75])
 np.median(c, axis=0), np.bincount(a[0])

@@ -5,7 +5,6 @@ LLVM IR -> Binary, content-addressed. Needs no MLIR: engines import the types fr
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from avial_lab.compiler.backends.tools import assembled as _assembled
 from avial_lab.compiler.backends.tools import objects as _objects
 from avial_lab.compiler.backends.tools import spelled as _spelled
 from avial_lab.core.cache import Cache, digest, spelled
+from avial_lab.core.command_line import NearestWords
 from avial_lab.core.errors import InternalError
 from avial_lab.machine.cpu import NATIVE, instruction_sets_of
 
@@ -256,7 +256,7 @@ def _assembly_for(llvm_ir: str, cpu: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make assembly of LLVM IR, as programs are compiled."""
-    parser = argparse.ArgumentParser(
+    parser = NearestWords(
         prog="python -m avial_lab.compiler.backends.llvm", description=main.__doc__
     )
     parser.add_argument("file")

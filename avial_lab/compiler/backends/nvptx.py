@@ -6,7 +6,6 @@ it cannot compile, or dies of, costs its PTX and nothing else.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from avial_lab.compiler.catalogue import EXACT_MATH, KERNELS
+from avial_lab.core.command_line import NearestWords
 from avial_lab.core.toolchain import tool
 
 _NAMES = ("--mlir-use-nameloc-as-prefix", "--mlir-print-debuginfo=false")
@@ -133,7 +133,7 @@ def belongs(kernel: str, task: str) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the PTX of a task's kernels out of a module whose kernels are compiled."""
-    parser = argparse.ArgumentParser(
+    parser = NearestWords(
         prog="python -m avial_lab.compiler.backends.nvptx", description=main.__doc__
     )
     parser.add_argument("task")

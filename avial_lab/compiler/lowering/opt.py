@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.lowering.pipelines import OURS
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.lowering.stages import text_of
+from avial_lab.core.command_line import NearestWords
 from avial_lab.core.errors import AvialError, PassError
 
 # -- the command line ------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def _option(text: str) -> bool | int | str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run our passes on a file."""
-    parser = argparse.ArgumentParser(
+    parser = NearestWords(
         prog="python -m avial_lab.compiler.lowering.opt", description=main.__doc__
     )
     parser.add_argument(

@@ -60,6 +60,7 @@ def planned_binary(
         numbers=numbers,
         drivers=drivers,
         homes=tuple(homes.items()),
+        stays=plan.stays,
     )
     return binary_of(code, manifest, ptx=ptx), plan
 

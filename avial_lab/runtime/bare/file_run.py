@@ -25,6 +25,7 @@ import numpy as np
 from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Buffer
+from avial_lab.core.command_line import NearestWords
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError, BindError, ClusterError
 from avial_lab.core.files import save_array
@@ -82,7 +83,7 @@ def main(folder: Path, arguments: Sequence[str], driver: str) -> int:
 
 
 def _parser(driver: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = NearestWords(
         prog="run.py",
         description="Run a program of this bundle on the ranks that mpiexec or srun has started.",
     )

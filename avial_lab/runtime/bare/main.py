@@ -7,7 +7,6 @@ A bundle -> OUT/results.json, whole at any moment, and a table on the screen.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import platform
 import sys
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from avial_lab.core.command_line import NearestWords
 from avial_lab.core.errors import AvialError
 from avial_lab.runtime.bare import file_run
 from avial_lab.runtime.bare.children import Ended, environment, has_mpi, ranks_command, run_child
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(__file__).resolve().parents[4]
     if file_run.wanted(arguments):
         return file_run.main(folder, arguments, _usual_driver())
-    parser = argparse.ArgumentParser(
+    parser = NearestWords(
         description="Check and race what this bundle has.",
         epilog="With --in, --out, --trace or --program it runs a program on arrays from files: "
         "mpiexec -n 2 python3 run.py --in a=a.npy --out b=b.npy --trace t.json; "

@@ -50,10 +50,11 @@ class LoadedProgram:
 
     def drop_memory(self) -> None:
         """Give back to the system what the program keeps for its next run
-        (`runtime/native/memory.c`).
+        (`runtime/native/memory.c`), and what it has on devices (`devices/places.c`).
         """
-        if self.exports("avial_drop"):
-            self.library.avial_drop()
+        for name in ("avial_drop", "avial_places_drop"):
+            if self.exports(name):
+                getattr(self.library, name)()
 
     def call(
         self,

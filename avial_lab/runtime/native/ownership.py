@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from avial_lab.artifact.device_memory import Stay
 from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
@@ -26,7 +27,7 @@ from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import Piece
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.loader import LoadedProgram
-from avial_lab.runtime.native.places import named
+from avial_lab.runtime.native.places import device_failure
 from avial_lab.trace import Copy, Move
 
 BEGIN = "avial_begin"
@@ -145,11 +146,9 @@ class Ownership:
             for phase, source, dest, copies, nbytes in _rows(self._table(Table.COPIES), 5)
         )
 
-    def device_error(self) -> str:
-        """What a device said when it failed."""
-        why = self.program.library.avial_device_why
-        why.restype = ctypes.c_char_p
-        return named((why() or b"").decode(errors="replace"), self.storages)
+    def device_error(self) -> tuple[str, str | None]:
+        """What a device said when it failed, and what may help."""
+        return device_failure(self.program, self.storages)
 
     def carried(self) -> tuple[tuple[str, ...], ...]:
         """For each of `moves` the arrays that it brings; of a plan alone."""
@@ -162,6 +161,14 @@ class Ownership:
     def held_bytes(self) -> tuple[int, ...]:
         """By place, the ranks' own memories first; of a plan alone."""
         return tuple(nbytes for _, nbytes in _rows(self._table(Table.HELD), 2))
+
+    def stays(self) -> tuple[Stay, ...]:
+        """Of a plan alone."""
+        return tuple(
+            Stay(place, storage.name, storage.nbytes, first, last)
+            for place, number, first, last in _rows(self._table(Table.STAYS), 4)
+            for storage in (self.storages[number],)
+        )
 
     def totals(self) -> tuple[EventTotal, ...]:
         """Of the events of a traced run, those dropped among them."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from avial_lab.artifact.device_memory import WAY_OUT, Stay, refuse_too_large
 from avial_lab.core.buffers import Storage
 from avial_lab.machine.devices import place_name
 from avial_lab.planning.schedule import ALL_TASKS
@@ -20,8 +23,75 @@ from avial_lab.trace import Copy
 DRIVERS = {"apart": 0, "null": 1, "cuda": 2}
 """`enum DriverCode` of `devices/places.h`."""
 
+NO_MEMORY = 2
+"""`DEVICE_NO_MEMORY` there."""
+
 
 @dataclass(frozen=True)
+class Devices:
+    """What drives the devices of a run, and how: emulated ones in an order drawn from `seed`; with
+    `memory_bytes` each, 0 for as many as there are.
+    """
+
+    driver: str = "apart"
+    seed: int = 0
+    memory_bytes: int = 0
+
+
+def choose(
+    program: LoadedProgram,
+    devices: Devices,
+    storages: Sequence[Storage],
+    ranks: int,
+    drivers: Sequence[int],
+    stays: Sequence[Stay],
+) -> np.ndarray:
+    """Tells the program of the next run's devices, and when they are through with arrays; the array
+    that it is told by has to live as long as the run.
+    """
+    number = {storage.name: k for k, storage in enumerate(storages)}
+    last = np.full((max(len(drivers), 1), max(len(storages), 1)), -1, np.int64)
+    for stay in stays:
+        last[stay.place - ranks, number[stay.storage]] = stay.last
+    program.set_globals(
+        {
+            "avial_driver": DRIVERS[devices.driver],
+            "avial_seed": devices.seed,
+            "avial_memory_limit": devices.memory_bytes,
+            "avial_last_uses": last.ctypes.data if stays else 0,
+            "avial_last_arrays": last.shape[1],
+        }
+    )
+    return last
+
+
+def check_room(
+    program: LoadedProgram, ranks: int, rank: int, drivers: Sequence[int], stays: Sequence[Stay]
+) -> None:
+    """RunError where this rank's devices, which are open, have not the memory that is needed."""
+    room = program.library.avial_room
+    room.restype = ctypes.c_int64
+    for place, driver in enumerate(drivers, ranks):
+        if driver == rank:
+            total = ctypes.c_int64()
+            free = room(ctypes.c_int64(place), ctypes.byref(total))
+            refuse_too_large(stays, ranks, place, free, total.value)
+
+
+def taken_bytes(
+    program: LoadedProgram, ranks: int, drivers: Sequence[int]
+) -> tuple[tuple[str, int], ...]:
+    """The most bytes that the last run has taken on each device of this rank."""
+    taken = program.library.avial_most_taken
+    taken.restype = ctypes.c_int64
+    return tuple(
+        (place_name(place, ranks), nbytes)
+        for place in range(ranks, ranks + len(drivers))
+        if (nbytes := taken(ctypes.c_int64(place)))
+    )
+
+
+@dataclass
 class Places:
     """Those of rank `rank` of `ranks`; `drivers` drive the devices."""
 
@@ -29,19 +99,23 @@ class Places:
     ranks: int
     rank: int
     drivers: tuple[int, ...]
+    _last: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
 
     def begin(
         self,
         storages: Sequence[Storage],
         addresses: Sequence[int],
         *,
-        driver: str,
-        seed: int,
-        ran: int,
+        devices: Devices,
+        stays: Sequence[Stay] = (),
+        ran: int = 0,
     ) -> None:
-        """Opens the devices for arrays at these addresses. ran: where the times of launches go."""
-        code = DRIVERS[driver]
-        self.program.set_globals({"avial_driver": code, "avial_seed": seed, "avial_ran": ran})
+        """Opens the devices for arrays at these addresses. ran: where the times of launches go.
+
+        Raises RunError where they have not the memory that the `stays` need.
+        """
+        self._last = choose(self.program, devices, storages, self.ranks, self.drivers, stays)
+        self.program.set_globals({"avial_ran": ran})
         library = self.program.library
         library.avial_places(
             ctypes.c_int64(self.ranks),
@@ -57,6 +131,7 @@ class Places:
                 ctypes.c_int64(storage.itemsize),
                 ctypes.c_void_p(address),
             )
+        check_room(self.program, self.ranks, self.rank, self.drivers, stays)
 
     def end(self) -> tuple[Copy, ...]:
         """Waits for all, and gives the devices back; what was copied."""
@@ -72,18 +147,23 @@ class Places:
         self.program.library.avial_places_end()
         return tuple(found)
 
-    def failure(self, storages: Sequence[Storage]) -> str:
-        """Why a device failed; empty where none did."""
-        if not self.program.get_global("avial_device_failed"):
-            return ""
-        why = self.program.library.avial_device_why
-        why.restype = ctypes.c_char_p
-        return named((why() or b"").decode(errors="replace"), storages)
+    @property
+    def failed(self) -> bool:
+        return bool(self.program.get_global("avial_device_failed"))
 
     def _copied(self, source: int, dest: int, nbytes: ctypes.c_int64) -> int:
         copied = self.program.library.avial_copied
         copied.restype = ctypes.c_int64
         return copied(ctypes.c_int64(source), ctypes.c_int64(dest), ctypes.byref(nbytes))
+
+
+def device_failure(program: LoadedProgram, storages: Sequence[Storage]) -> tuple[str, str | None]:
+    """Why a device failed, and what may help."""
+    why = program.library.avial_device_why
+    why.restype = ctypes.c_char_p
+    words = named((why() or b"").decode(errors="replace"), storages)
+    full = program.get_global("avial_device_failed") == NO_MEMORY
+    return words, WAY_OUT if full else None
 
 
 def named(why: str, storages: Sequence[Storage]) -> str:

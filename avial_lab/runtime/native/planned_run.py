@@ -52,6 +52,7 @@ def plan_run(
         carried=ownership.carried(),
         copies=ownership.copies(ranks),
         device_bytes=ownership.held_bytes()[ranks:],
+        stays=ownership.stays() if complete else (),
     )
 
 

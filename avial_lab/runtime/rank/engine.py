@@ -39,6 +39,7 @@ from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
 from avial_lab.machine.real_gpus import Gpus, gpus_here
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
+from avial_lab.runtime.native.places import Devices
 from avial_lab.runtime.rank.array_files import FilePart, joined
 from avial_lab.runtime.rank.clock import ClockRecorder
 from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
@@ -182,8 +183,8 @@ class Stage:
             _here.staged_for, _here.staged = self.number, {}
         if self.parcel not in _here.staged:
             _here.staged[self.parcel] = aligned_empty(self.nbytes)
-        part = part_of(parts[0], self.stop - self.start)
-        _here.staged[self.parcel][self.start : self.stop] = part
+        part = part_of(parts[0].data, self.stop - self.start)
+        _here.staged[self.parcel][self.start : self.stop] = np.frombuffer(part, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ class Fetch:
 
     def __call__(self, *_: np.ndarray) -> np.ndarray:
         part = _here.results[self.parcel][self.start : self.stop]
-        return _here.squeezer.part(self.parcel, part, self.link_bytes_per_s)
+        sent = _here.squeezer.part(self.parcel, part.data, self.link_bytes_per_s)
+        return np.frombuffer(sent, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -450,7 +452,8 @@ def run(
     process, and their places, by storage.
     """
     if resident is not None:
-        manifest = replace(manifest, inputs=())
+        # Arrays that lie elsewhere than planned may be used on devices at other moments.
+        manifest = replace(manifest, inputs=(), stays=())
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
@@ -459,8 +462,9 @@ def run(
         if resident is not None:
             manifest = replace(manifest, inputs=resident)
         room = _here.room_for_events
-        devices = options.device_seed, options.driver or manifest.driver
-        seat = Seat(program, rank, memory, journal, recorder, room, *devices, given)
+        driver = options.driver or manifest.driver
+        devices = Devices(driver, options.device_seed, options.gpu_memory)
+        seat = Seat(program, rank, memory, journal, recorder, room, devices, given)
         session = session_of(manifest, seat)
         with team(
             program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
@@ -484,6 +488,7 @@ def run(
             session.moves(),
             team=hands,
             copies=session.copies(),
+            taken_bytes=session.taken_bytes(),
         )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))

@@ -33,7 +33,8 @@ class Options:
     """traced: take each step's times; of a program of loops at most `most_events` are kept one by
     one, of all ranks together. poison: fill unwritten memory with NaN or 0xA5. threads: of each
     rank. device_seed: emulated devices do everything as late as they may, or in an order drawn from
-    it. driver: what drives devices, of `DRIVERS`, whatever the program was made for.
+    it. driver: what drives devices, of `DRIVERS`, whatever the program was made for. gpu_memory:
+    bytes that it takes at most on each of them, 0 for as many as there are.
     """
 
     traced: bool = True
@@ -42,6 +43,7 @@ class Options:
     threads: Threads = field(default_factory=Threads)
     device_seed: int = 0
     driver: str = ""
+    gpu_memory: int = 0
 
 
 def write_job(directory: Path, binary: Binary, options: Options) -> None:

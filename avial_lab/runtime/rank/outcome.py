@@ -60,9 +60,9 @@ _ASSERTION = re.compile(r"^(\d+):(\d+): an assertion does not hold: (.*)", re.MU
 class Outcome:
     """What one rank brings back.
 
-    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent.
-    copies: to its devices and from them. times: None where it did not come to its end. team: the
-    threads it ran on.
+    results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. copies: to
+    its devices and from them; taken_bytes: the most that it had taken there at once. times: None
+    where it did not come to its end. team: the threads it ran on.
     """
 
     rank: int
@@ -71,6 +71,7 @@ class Outcome:
     results: tuple[np.ndarray, ...] = ()
     moves: tuple[Move, ...] = ()
     copies: tuple[Copy, ...] = ()
+    taken_bytes: tuple[tuple[str, int], ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
 

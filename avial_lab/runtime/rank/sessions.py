@@ -22,7 +22,14 @@ from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
 from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.runtime.native.ownership import Ownership, own_error
-from avial_lab.runtime.native.places import DRIVERS, Places
+from avial_lab.runtime.native.places import (
+    Devices,
+    Places,
+    check_room,
+    choose,
+    device_failure,
+    taken_bytes,
+)
 from avial_lab.runtime.rank.clock import ClockRecorder, Times
 from avial_lab.runtime.rank.journal import MOST_PHASES, Journal
 from avial_lab.runtime.rank.outcome import Failure, asserted
@@ -32,7 +39,7 @@ from avial_lab.trace import Copy, Move
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
-    room: memory for so many events. device_seed, driver: of devices (`job.Options`). given: the
+    room: memory for so many events. given: the
     caller's arrays on devices, and their places, by storage.
     """
 
@@ -42,8 +49,7 @@ class Seat:
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
-    device_seed: int = 0
-    driver: str = "apart"
+    devices: Devices = field(default_factory=Devices)
     given: Mapping[str, tuple[DeviceArray, int]] = field(
         default_factory=dict[str, "tuple[DeviceArray, int]"]
     )
@@ -74,6 +80,10 @@ class Session(Protocol):
 
     def copies(self) -> tuple[Copy, ...]:
         """What it has copied to its devices and from them."""
+        ...
+
+    def taken_bytes(self) -> tuple[tuple[str, int], ...]:
+        """The most bytes that it has taken on each of its devices at once."""
         ...
 
 
@@ -110,8 +120,8 @@ class StepSession:
             self._places.begin(
                 self.manifest.storages,
                 addresses,
-                driver=self.seat.driver,
-                seed=self.seat.device_seed,
+                devices=self.seat.devices,
+                stays=self.manifest.stays,
                 ran=ran,
             )
 
@@ -122,8 +132,10 @@ class StepSession:
 
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
-        if self.manifest.drivers and (why := self._places.failure(self.manifest.storages)):
-            return Failure(why)
+        if self.manifest.drivers and self._places.failed:
+            program = self.seat.program
+            why, hint = device_failure(program, self.manifest.storages)
+            return Failure(why, step=program.get_global("avial_device_step"), hint=hint)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -149,6 +161,12 @@ class StepSession:
 
     def copies(self) -> tuple[Copy, ...]:
         return self._copies
+
+    def taken_bytes(self) -> tuple[tuple[str, int], ...]:
+        manifest = self.manifest
+        if not manifest.drivers:
+            return ()
+        return taken_bytes(self.seat.program, manifest.ranks, manifest.drivers)
 
 
 @dataclass
@@ -180,12 +198,17 @@ class OwnedSession:
             }
         )
         rows = given_rows(self.manifest.storages, seat.given)
-        if self.manifest.drivers:
-            code = DRIVERS[seat.driver]
-            seat.program.set_globals({"avial_driver": code, "avial_seed": seat.device_seed})
+        manifest = self.manifest
+        if manifest.drivers:
+            self._last = choose(
+                seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
+                manifest.stays,
+            )  # fmt: skip
             seat.program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
+        if manifest.drivers and not self._ownership.error:
+            check_room(seat.program, manifest.ranks, seat.rank, manifest.drivers, manifest.stays)
         self._ownership.keep_at(dict(self.manifest.homes))
         self._ownership.give(self.manifest.inputs)
 
@@ -200,7 +223,8 @@ class OwnedSession:
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
         if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
-            return Failure(self._ownership.device_error(), step=self._ownership.error >> 32)
+            why, hint = self._ownership.device_error()
+            return Failure(why, step=self._ownership.error >> 32, hint=hint)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -226,6 +250,12 @@ class OwnedSession:
 
     def copies(self) -> tuple[Copy, ...]:
         return self._ownership.copies(self.manifest.ranks)
+
+    def taken_bytes(self) -> tuple[tuple[str, int], ...]:
+        manifest = self.manifest
+        if not manifest.drivers:
+            return ()
+        return taken_bytes(self.seat.program, manifest.ranks, manifest.drivers)
 
 
 def given_rows(

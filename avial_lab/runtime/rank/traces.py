@@ -35,6 +35,7 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         kinds=tuple(manifest.kinds.items()),
         moves=moves,
         copies=tuple(copy for outcome in ranks for copy in outcome.copies),
+        taken_bytes=tuple(sorted(taken for each in ranks for taken in each.taken_bytes)),
         clock_error_s=_clock_error_s(taken.values()),
         around=tuple(row.event(origin) for row in _asides(taken)) if rows else (),
         totals=tuple(total for rank, times in taken.items() for total in _totals(rank, times)),

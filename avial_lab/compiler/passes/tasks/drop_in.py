@@ -98,11 +98,12 @@ class _Wrapper:
         """An extent that hangs on nothing inside: loops of affine take it for a size only where it
         stands in the function itself, and `normalise` has asked there.
         """
-        needed = _that_it_hangs_on(dim)
+        needed, function = _that_it_hangs_on(dim), self.target.owner.parent
+        assert function is not None
         if all(op in self.outside or op.name in _EXTENTS for op in needed):
             for op in needed:
                 if op not in self.outside:
-                    op.move_before(self.target.owner.parent)
+                    op.move_before(function)
                     self.outside.add(op)
 
     def _open_schedule(self, block: ir.Block) -> ir.Operation:

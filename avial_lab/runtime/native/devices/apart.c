@@ -24,7 +24,7 @@ enum { POISON = 0xff }; /* NaN in every floating-point format, -1 in integers */
 typedef struct Apart Apart;
 
 typedef struct {
-    enum { ITEM_COPY, ITEM_LAUNCH, ITEM_WAIT } kind;
+    enum { ITEM_COPY, ITEM_LAUNCH, ITEM_WAIT, ITEM_POISON } kind; /* poison: the copy's device, run */
     BoxCopy copy;
     Launch launch;
     void *data; /* of the launch; aligned as by malloc */
@@ -49,10 +49,12 @@ struct Apart {
     Line lines[QUEUES];
     Allocation *allocations;
     int64_t count, capacity;
+    int64_t memory, taken; /* bytes: how large it is (0: as the host's), in allocations */
     uint64_t seed; /* 0: late */
 };
 
 uint64_t avial_apart_seed;
+int64_t avial_apart_memory;
 void (*avial_launched)(int64_t tag, int64_t began_ns, int64_t ended_ns);
 
 static char apart_said[256] = "";
@@ -66,12 +68,19 @@ static bool apart_refuse(const char *words)
 
 static int64_t apart_count(void) { return -1; } /* as many as are asked for */
 
+static void apart_again(void *handle)
+{
+    Apart *device = handle;
+    device->seed = avial_apart_seed;
+    device->memory = avial_apart_memory;
+}
+
 static void *apart_open(int64_t number)
 {
     (void)number;
     Apart *device = calloc(1, sizeof *device);
     if (!device) apart_refuse("out of memory for an emulated device");
-    else device->seed = avial_apart_seed;
+    else apart_again(device);
     return device;
 }
 
@@ -92,13 +101,14 @@ static void apart_close(void *handle)
 /* Those of a GPU of today. */
 static bool apart_limits(void *handle, Limits *to)
 {
-    (void)handle;
+    const Apart *device = handle;
+    int64_t memory = device->memory ? device->memory : INT64_MAX;
     *to = (Limits){.block_threads = 1024,
                    .block = {1024, 1024, 64},
                    .grid = {INT32_MAX, 65535, 65535},
                    .shared_bytes = 227 << 10,
-                   .memory_bytes = INT64_MAX,
-                   .free_bytes = INT64_MAX,
+                   .memory_bytes = memory,
+                   .free_bytes = device->memory ? memory - device->taken : INT64_MAX,
                    .name = "emulated GPU"};
     return true;
 }
@@ -120,17 +130,22 @@ static bool note_memory(Apart *device, Allocation one)
 
 static uint64_t apart_allocate(void *handle, int64_t bytes)
 {
+    Apart *device = handle;
     int64_t wanted = bytes > 0 ? (bytes + 255) / 256 * 256 : 256;
-    char *memory = bytes < 0 ? NULL : aligned_alloc(256, (size_t)wanted);
+    bool fits = bytes >= 0 && (!device->memory || bytes <= device->memory - device->taken);
+    char *memory = fits ? aligned_alloc(256, (size_t)wanted) : NULL;
     if (!memory) {
         snprintf(apart_said, sizeof apart_said,
                  "the emulated device has no memory for %lld bytes", (long long)bytes);
         return 0;
     }
     memset(memory, POISON, (size_t)wanted);
-    if (note_memory(handle, (Allocation){memory, bytes, false})) return (uint64_t)(uintptr_t)memory;
-    free(memory);
-    return 0;
+    if (!note_memory(device, (Allocation){memory, bytes, false})) {
+        free(memory);
+        return 0;
+    }
+    device->taken += bytes;
+    return (uint64_t)(uintptr_t)memory;
 }
 
 static bool apart_release(void *handle, uint64_t address)
@@ -141,6 +156,7 @@ static bool apart_release(void *handle, uint64_t address)
         if ((uint64_t)(uintptr_t)a->memory != address || a->others) continue;
         memset(a->memory, POISON, (size_t)a->bytes); /* for who still has its address */
         free(a->memory);
+        device->taken -= a->bytes;
         *a = device->allocations[--device->count];
         return true;
     }
@@ -211,6 +227,8 @@ static void run_next(Apart *device, int queue)
     if (item.kind == ITEM_WAIT) run_up_to(item.other, item.event);
     if (item.kind == ITEM_COPY) run_copy(&item.copy);
     if (item.kind == ITEM_LAUNCH) run_launch(&item.launch, item.data);
+    if (item.kind == ITEM_POISON)
+        memset((void *)(uintptr_t)item.copy.device, POISON, (size_t)item.copy.run_bytes);
     free(item.data);
     line->ran++;
     if (++line->first == line->count) line->first = line->count = 0;
@@ -281,6 +299,12 @@ static bool apart_copy(void *handle, enum Queue queue, const BoxCopy *copy)
     for_each_run(copy, copy->device, 0, check_run, NULL);
     if (!checked_inside) return apart_refuse("a copy leaves the memory of the emulated device");
     return put(handle, queue, (Item){.kind = ITEM_COPY, .copy = *copy});
+}
+
+static bool apart_forget(void *handle, enum Queue queue, uint64_t address, int64_t bytes)
+{
+    BoxCopy there = {.device = address, .run_bytes = bytes};
+    return put(handle, queue, (Item){.kind = ITEM_POISON, .copy = there});
 }
 
 static bool apart_launch(void *handle, enum Queue queue, const Launch *launch)
@@ -369,4 +393,6 @@ const Driver apart_driver = {
     .why = apart_why,
     .holds = apart_holds,
     .after = apart_after,
+    .forget = apart_forget,
+    .again = apart_again,
 };

@@ -83,6 +83,10 @@ typedef struct {
      * put into its queues from now on waits for what is in that stream of somebody else's. */
     bool (*holds)(void *device, uint64_t address, int64_t bytes);
     bool (*after)(void *device, uint64_t stream);
+    /* What lies there is undefined from now on, in the order of the queue; and another run begins.
+     * NULL where a driver does nothing then. */
+    bool (*forget)(void *device, enum Queue queue, uint64_t address, int64_t bytes);
+    void (*again)(void *device);
 } Driver;
 
 extern const Driver apart_driver, null_driver, cuda_driver;
@@ -99,13 +103,16 @@ void for_each_run(const BoxCopy *copy, uint64_t here, uint64_t there,
  * seed of a random order. For devices that are opened from now on. */
 extern uint64_t avial_apart_seed;
 
+/* apart: the size of a device's memory; 0 for what the host has. Of runs that begin from now on. */
+extern int64_t avial_apart_memory;
+
 /* apart: called with a launch's tag and when it began and ended (CLOCK_MONOTONIC), once it ran;
  * NULL for nobody. */
 extern void (*avial_launched)(int64_t tag, int64_t began_ns, int64_t ended_ns);
 
 /* null: what it has counted since it was opened, of all devices. */
 typedef struct {
-    int64_t allocated_bytes, copies, copied_bytes, launches;
+    int64_t allocated_bytes, copies, copied_bytes, launches; /* all that was ever allocated */
 } NullCounts;
 extern NullCounts avial_null_counts;
 

@@ -12,7 +12,15 @@ typedef struct {
     Event_ written, read; /* the last launch that writes it, and that touches it */
     Event_ in, out;       /* by copies */
     bool touched, writes; /* by the next launch */
+    bool given, over;     /* its memory is the caller's; its last use was */
 } Lying;
+
+/* Memory of a device that no array has, and what touched it last, as above. */
+typedef struct {
+    uint64_t address;
+    int64_t bytes;
+    Event_ written, read, in, out;
+} Block;
 
 /* A kernel that a device has found in an image, both by their addresses. */
 typedef struct {
@@ -20,12 +28,22 @@ typedef struct {
     void *kernel;
 } Found;
 
+/* A device that is open, in a run or between two of them. */
 typedef struct {
-    void *device;  /* NULL of another rank's */
+    void *device; /* NULL of another rank's */
+    int64_t number;
     Found *found;
     int64_t kernels;
+    Block *blocks; /* that are kept */
+    int64_t block_count, kept_bytes;
+} Opened;
+
+typedef struct {
+    Opened opened;
+    void *device; /* the same */
     Lying *arrays; /* `room` of them */
     Event_ reads, fills; /* the last copy that reads, or writes, the host's memory */
+    int64_t used; /* bytes that arrays have */
 } Place;
 
 typedef struct {
@@ -52,16 +70,44 @@ static struct {
     } *copied; /* by pair of places */
 } here;
 
+/* Between runs: devices, all of that driver; and how many bytes each place of the last run took. */
+static struct {
+    const Driver *driver;
+    Opened *devices;
+    int64_t count;
+} kept;
+static struct {
+    int64_t *rows, count, ranks;
+} most;
+
+int64_t avial_memory_limit, avial_last_arrays;
+const int64_t *avial_last_uses;
+
+extern int64_t *avial_journal AVIAL_DEVICE; /* of the program, where the step at hand is */
+
 static const char *places_said = "";
 const char *avial_device_why(void) { return places_said; }
 
-int64_t avial_device_failed;
+int64_t avial_device_failed, avial_device_step = -1;
 int64_t *avial_ran;
+
+static struct {
+    int64_t place, number;
+} step; /* of the launches at hand */
+
+/* A step of launches marks the journal after it asked for memory. */
+static int64_t step_at_hand(void)
+{
+    int64_t marked = &avial_journal && avial_journal ? *avial_journal : -1;
+    return marked > step.number ? marked : step.number;
+}
 
 static bool refused(const char *why)
 {
     places_said = why;
-    avial_device_failed = 1;
+    if (avial_device_failed) return false;
+    avial_device_failed = DEVICE_FAILED;
+    avial_device_step = step_at_hand();
     return false;
 }
 
@@ -87,31 +133,250 @@ static void *own_device(void)
     return NULL;
 }
 
-static void give_back(void)
+/* Memory --------------------------------------------------------------------------------------- */
+
+static int64_t bytes_of_shape(const Shape *s)
+{
+    int64_t bytes = s->itemsize;
+    for (int64_t d = 0; d < s->dims; d++) bytes *= s->extents[d];
+    return bytes;
+}
+
+/* The array's memory is kept, for others of its size. */
+static void free_array(Place *p, int64_t array)
+{
+    Lying *a = &p->arrays[array];
+    Opened *o = &p->opened;
+    if (!a->address || a->given) return;
+    Block *blocks = realloc(o->blocks, (size_t)(o->block_count + 1) * sizeof *blocks);
+    if (!blocks) return; /* it stays the array's */
+    int64_t bytes = bytes_of_shape(&here.shapes[array]);
+    o->blocks = blocks;
+    blocks[o->block_count++] = (Block){a->address, bytes, a->written, a->read, a->in, a->out};
+    o->kept_bytes += bytes;
+    p->used -= bytes;
+    *a = (Lying){.over = true};
+}
+
+void avial_passed(int64_t moment)
+{
+    if (!avial_last_uses || avial_device_failed) return;
+    int64_t arrays = here.arrays < avial_last_arrays ? here.arrays : avial_last_arrays;
+    for (int64_t k = 0; k < here.devices; k++)
+        for (int64_t n = 0; here.places[k].device && n < arrays; n++) {
+            int64_t last = avial_last_uses[k * avial_last_arrays + n];
+            if (last >= 0 && last <= moment) free_array(&here.places[k], n);
+        }
+}
+
+/* Gives a kept block back, once what touched it is done. */
+static bool drop_block(Place *p)
+{
+    const Driver *d = here.driver;
+    Opened *o = &p->opened;
+    Block b = o->blocks[--o->block_count];
+    o->kept_bytes -= b.bytes;
+    return went(d->synchronise(p->device, b.written) && d->synchronise(p->device, b.read) &&
+                d->synchronise(p->device, b.in) && d->synchronise(p->device, b.out) &&
+                d->release(p->device, b.address));
+}
+
+static int64_t *most_of(const Place *p) { return &most.rows[p - here.places]; }
+
+int64_t avial_most_taken(int64_t place)
+{
+    int64_t k = place - most.ranks;
+    return k >= 0 && k < most.count ? most.rows[k] : 0;
+}
+
+static int64_t room_on(const Place *p, int64_t *total)
+{
+    Limits limits = {.memory_bytes = INT64_MAX, .free_bytes = INT64_MAX};
+    here.driver->limits(p->device, &limits);
+    int64_t available = limits.free_bytes;
+    if (available < INT64_MAX) available += p->opened.kept_bytes;
+    *total = limits.memory_bytes;
+    if (avial_memory_limit && avial_memory_limit < *total) *total = avial_memory_limit;
+    if (avial_memory_limit && avial_memory_limit - p->used < available)
+        available = avial_memory_limit - p->used;
+    return available;
+}
+
+int64_t avial_room(int64_t place, int64_t *total)
+{
+    const Place *p = place_of(place);
+    *total = INT64_MAX;
+    return p ? room_on(p, total) : INT64_MAX;
+}
+
+/* A kept block of that size for the array; what was done with it comes first. */
+static bool take_kept(Place *p, Lying *a, int64_t bytes)
+{
+    Opened *o = &p->opened;
+    int64_t k = 0;
+    while (k < o->block_count && o->blocks[k].bytes != bytes) k++;
+    if (k == o->block_count) return false;
+    Block b = o->blocks[k];
+    o->blocks[k] = o->blocks[--o->block_count];
+    o->kept_bytes -= bytes;
+    *a = (Lying){.address = b.address, .written = b.written, .read = b.read, .in = b.in, .out = b.out,
+                 .touched = a->touched, .writes = a->writes};
+    return true;
+}
+
+/* Nobody may find there what another array had. */
+static bool forget(Place *p, Lying *a, int64_t bytes)
+{
+    const Driver *d = here.driver;
+    if (!d->forget) return true;
+    if (!went(d->wait(p->device, QUEUE_IN, p->device, a->read)) ||
+        !went(d->wait(p->device, QUEUE_IN, p->device, a->out)) ||
+        !went(d->forget(p->device, QUEUE_IN, a->address, bytes)))
+        return false;
+    a->in = d->record(p->device, QUEUE_IN);
+    return true;
+}
+
+/* New memory for the array: kept blocks are given back where the device would have more than arrays
+ * ever had there at once, or where there is no other. 0: there is none. */
+static uint64_t allocated(Place *p, int64_t bytes)
+{
+    Opened *o = &p->opened;
+    int64_t needed = p->used + bytes, bound = *most_of(p) > needed ? *most_of(p) : needed;
+    while (o->block_count && needed + o->kept_bytes > bound)
+        if (!drop_block(p)) return 0;
+    bool limited = avial_memory_limit && here.driver != &apart_driver; /* which has so much */
+    if (limited && needed > avial_memory_limit) {
+        refused("the limit leaves no memory");
+        return 0;
+    }
+    uint64_t address = here.driver->allocate(p->device, bytes);
+    while (!address && o->block_count && drop_block(p))
+        address = here.driver->allocate(p->device, bytes);
+    return address;
+}
+
+/* What the array would take, what is free, and what is there already. */
+static void no_memory(Place *p, int64_t array, const char *why)
+{
+    static char said[1024];
+    int64_t there = 0, total, available = room_on(p, &total);
+    size_t n = (size_t)snprintf(said, sizeof said, "%s: array %lld takes %lld bytes on gpu%lld", why,
+                                (long long)array, (long long)bytes_of_shape(&here.shapes[array]),
+                                (long long)(p - here.places));
+    if (n < sizeof said && available < INT64_MAX)
+        n += (size_t)snprintf(said + n, sizeof said - n, ", and %lld of %lld are free",
+                              (long long)available, (long long)total);
+    for (int64_t k = 0; k < here.arrays && n < sizeof said; k++)
+        if (p->arrays[k].address && !p->arrays[k].given)
+            n += (size_t)snprintf(said + n, sizeof said - n, "%s array %lld with %lld bytes",
+                                  there++ ? "," : "; there are already", (long long)k,
+                                  (long long)bytes_of_shape(&here.shapes[k]));
+    refused(said);
+    avial_device_failed = DEVICE_NO_MEMORY;
+}
+
+/* Where the array begins on that device. */
+static uint64_t memory_on(Place *p, int64_t array)
+{
+    Lying *a = &p->arrays[array];
+    int64_t bytes = bytes_of_shape(&here.shapes[array]);
+    if (a->address) return a->address;
+    if (a->over) {
+        refused("an array is used on a device after its last use, which is a fault in avial_lab");
+        return 0;
+    }
+    if (take_kept(p, a, bytes)) {
+        if (!forget(p, a, bytes)) return 0;
+    } else {
+        a->address = allocated(p, bytes);
+        if (!a->address) {
+            bool limited = avial_device_failed; /* by us */
+            no_memory(p, array, limited ? places_said : here.driver->why());
+            return 0;
+        }
+    }
+    p->used += bytes;
+    if (p->used > *most_of(p)) *most_of(p) = p->used;
+    return a->address;
+}
+
+/* Devices -------------------------------------------------------------------------------------- */
+
+static void close_device(const Driver *driver, Opened *opened)
+{
+    if (opened->device) driver->close(opened->device); /* its memory, too */
+    free(opened->found), free(opened->blocks);
+}
+
+void avial_places_drop(void)
+{
+    for (int64_t k = 0; k < kept.count; k++) close_device(kept.driver, &kept.devices[k]);
+    free(kept.devices);
+    memset(&kept, 0, sizeof kept);
+}
+
+/* For the next run, with the memory of its arrays. */
+static bool keep_device(Place *p)
+{
+    Opened *devices = realloc(kept.devices, (size_t)(kept.count + 1) * sizeof *devices);
+    if (!devices) return false;
+    kept.devices = devices;
+    for (int64_t k = 0; k < here.arrays; k++) free_array(p, k);
+    kept.driver = here.driver;
+    devices[kept.count++] = p->opened;
+    return true;
+}
+
+static void give_back(bool keep)
 {
     for (int64_t k = 0; k < here.arrays; k++)
         if (here.shapes[k].pinned) here.driver->unpin(own_device(), here.shapes[k].host);
     for (int64_t k = 0; k < here.devices; k++) {
-        if (here.places[k].device) here.driver->close(here.places[k].device);
-        free(here.places[k].arrays), free(here.places[k].found);
+        Place *p = &here.places[k];
+        if (!p->device || !keep || !keep_device(p)) close_device(here.driver, &p->opened);
+        free(p->arrays);
     }
     free(here.places), free(here.shapes), free(here.copied);
     memset(&here, 0, sizeof here);
 }
 
+/* One that is kept, or opened now. */
+static bool open_device(Place *p, int64_t number)
+{
+    for (int64_t k = 0; k < kept.count; k++)
+        if (kept.devices[k].number == number) {
+            p->opened = kept.devices[k];
+            p->device = p->opened.device;
+            kept.devices[k] = kept.devices[--kept.count];
+            if (here.driver->again) here.driver->again(p->device);
+            return true;
+        }
+    p->opened = (Opened){.device = here.driver->open(number), .number = number};
+    p->device = p->opened.device;
+    return went(p->device);
+}
+
 bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *driver)
 {
-    give_back();
-    avial_device_failed = 0;
+    give_back(false);
+    avial_device_failed = DEVICE_WELL;
+    avial_device_step = step.number = -1;
     avial_apart_seed = (uint64_t)avial_seed;
+    avial_apart_memory = avial_memory_limit;
     here.driver = chosen();
+    if (kept.driver != here.driver) avial_places_drop();
     here.ranks = ranks;
     here.rank = rank;
     here.devices = devices;
     here.places = calloc((size_t)devices + 1, sizeof *here.places);
     size_t pairs = (size_t)((ranks + devices) * (ranks + devices));
     here.copied = calloc(pairs, sizeof *here.copied);
-    if (!here.places || !here.copied) {
+    free(most.rows);
+    most.rows = calloc((size_t)devices + 1, sizeof *most.rows);
+    most.count = most.rows ? devices : 0;
+    most.ranks = ranks;
+    if (!here.places || !here.copied || !most.rows) {
         here.devices = 0;
         return refused("out of memory for devices");
     }
@@ -119,17 +384,9 @@ bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *d
     for (int64_t k = 0; k < devices; k++) {
         if (driver[k] != rank) continue;
         int64_t number = available > 0 ? k % available : k; /* ranks side by side take others */
-        here.places[k].device = here.driver->open(number);
-        if (!went(here.places[k].device)) return false;
+        if (!open_device(&here.places[k], number)) return false;
     }
     return true;
-}
-
-static int64_t bytes_of_shape(const Shape *s)
-{
-    int64_t bytes = s->itemsize;
-    for (int64_t d = 0; d < s->dims; d++) bytes *= s->extents[d];
-    return bytes;
 }
 
 /* The array is the caller's own memory on a device. */
@@ -147,6 +404,7 @@ static bool take_given(const GivenArray *given)
         return refused(said);
     }
     p->arrays[given->array].address = (uint64_t)given->address;
+    p->arrays[given->array].given = true;
     return true;
 }
 
@@ -176,35 +434,6 @@ bool avial_place_array(int64_t array, int64_t dimensions, const int64_t *extents
     int64_t bytes = bytes_of_shape(s);
     s->pinned = device && bytes >= LEAST_PINNED && here.driver->pin(device, host, bytes);
     return true;
-}
-
-/* What the array would take, what is free, and what is there already. */
-static void no_memory(Place *p, int64_t array)
-{
-    static char said[1024];
-    Limits limits = {0};
-    int64_t there = 0;
-    size_t n = (size_t)snprintf(said, sizeof said, "%s: array %lld takes %lld bytes",
-                                here.driver->why(), (long long)array,
-                                (long long)bytes_of_shape(&here.shapes[array]));
-    if (n < sizeof said && here.driver->limits(p->device, &limits) && limits.free_bytes < INT64_MAX)
-        n += (size_t)snprintf(said + n, sizeof said - n, ", and %lld of %lld are free",
-                              (long long)limits.free_bytes, (long long)limits.memory_bytes);
-    for (int64_t k = 0; k < here.arrays && n < sizeof said; k++)
-        if (p->arrays[k].address)
-            n += (size_t)snprintf(said + n, sizeof said - n, "%s array %lld with %lld bytes",
-                                  there++ ? "," : "; there are already", (long long)k,
-                                  (long long)bytes_of_shape(&here.shapes[k]));
-    refused(said);
-}
-
-/* Where the array begins on that device. */
-static uint64_t memory_on(Place *p, int64_t array)
-{
-    Lying *a = &p->arrays[array];
-    if (!a->address) a->address = here.driver->allocate(p->device, bytes_of_shape(&here.shapes[array]));
-    if (!a->address) no_memory(p, array);
-    return a->address;
 }
 
 char *avial_at(int64_t place, int64_t array, char *host)
@@ -339,24 +568,25 @@ bool avial_touch(int64_t place, int64_t array, int64_t writes)
 /* The device's own kernel, which is loaded when it is launched first; NULL where there is none. */
 static void *kernel_on(Place *p, const DeviceKernel *kernel)
 {
-    for (int64_t k = 0; k < p->kernels; k++)
-        if (p->found[k].name == kernel->name && p->found[k].image == kernel->image)
-            return p->found[k].kernel;
+    Opened *o = &p->opened;
+    for (int64_t k = 0; k < o->kernels; k++)
+        if (o->found[k].name == kernel->name && o->found[k].image == kernel->image)
+            return o->found[k].kernel;
     if (!kernel->image || !kernel->image[0]) {
         refused(!kernel->image && kernel->name ? kernel->name
                                                : "what is to run on the device has no kernel that "
                                                  "it could load");
         return NULL;
     }
-    Found *more = realloc(p->found, (size_t)(p->kernels + 1) * sizeof *more);
+    Found *more = realloc(o->found, (size_t)(o->kernels + 1) * sizeof *more);
     if (!more) {
         refused("out of memory for kernels");
         return NULL;
     }
-    p->found = more;
+    o->found = more;
     void *module = here.driver->load(p->device, kernel->image);
     void *found = module ? here.driver->kernel(p->device, module, kernel->name) : NULL;
-    if (went(found)) p->found[p->kernels++] = (Found){kernel->image, kernel->name, found};
+    if (went(found)) o->found[o->kernels++] = (Found){kernel->image, kernel->name, found};
     return found;
 }
 
@@ -409,29 +639,28 @@ bool avial_host_waits(bool written)
 
 bool avial_places_end(void)
 {
-    static char kept[1024]; /* the first failure; a driver may say more as its devices go */
+    static char first[1024]; /* the first failure; a driver may say more as its devices go */
     bool failed = avial_device_failed, well = true;
-    if (failed && places_said != kept) snprintf(kept, sizeof kept, "%s", places_said);
+    if (failed && places_said != first) snprintf(first, sizeof first, "%s", places_said);
     for (int64_t k = 0; k < here.devices; k++) {
         if (!here.places[k].device || here.driver->finish(here.places[k].device)) continue;
-        if (well && !failed) snprintf(kept, sizeof kept, "%s", here.driver->why());
+        if (well && !failed) snprintf(first, sizeof first, "%s", here.driver->why());
         well = false;
     }
-    give_back();
-    if (failed || !well) refused(kept);
+    bool keeps = !failed && well && here.driver != &null_driver; /* which counts from its opening */
+    give_back(keeps);
+    if (!keeps) avial_places_drop();
+    if (failed || !well) refused(first);
     return well;
 }
 
 /* Steps ---------------------------------------------------------------------------------------- */
 
-static struct {
-    int64_t place, number;
-} step;
-
 void avial_step_on(int64_t place, int64_t number)
 {
     step.place = place;
     step.number = number;
+    avial_passed(number - 1);
     for (int64_t k = 0; k < here.arrays; k++) here.shapes[k].used = false;
 }
 
@@ -443,6 +672,7 @@ void avial_step_uses(int64_t array)
 /* A copy to a device waits too: a message or a task may write the host's memory next. */
 void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box)
 {
+    avial_passed(step_at_hand() - 1);
     if (avial_device_failed || !avial_copy_box(from, to, array, box)) return;
     avial_host_waits(to < here.ranks);
 }

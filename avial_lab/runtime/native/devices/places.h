@@ -2,7 +2,9 @@
  *
  * A place is a rank's host memory or one of its devices; places 0 … ranks - 1 are the hosts, those
  * of devices come after them. An array lies on a device as it lies on the host: a box has the same
- * offsets in both. Its memory is taken when it is first asked for, and kept to the end of the run.
+ * offsets in both. Its memory is taken when it is first asked for, and free again after its last use
+ * where that is known, else at the end of the run. Free blocks are kept, for arrays of that size and
+ * for the next run; with them a device never holds more than arrays had there at once.
  *
  * The order between queues follows from what touches an array: a copy to a device waits for the
  * launches and copies that touch the array there, a launch for the copies to what it touches, a
@@ -24,6 +26,14 @@ enum DriverCode { DRIVER_APART, DRIVER_NULL, DRIVER_CUDA };
 /* Set by the engine before a run: the driver, and of the emulated device the seed. */
 extern int64_t avial_driver AVIAL_DEVICE, avial_seed AVIAL_DEVICE;
 
+/* Likewise: bytes that the next run takes at most on each device; 0: as many as there are. */
+extern int64_t avial_memory_limit AVIAL_DEVICE;
+
+/* Likewise: the last moment at which a device uses an array, for each device `avial_last_arrays` of
+ * them; -1: kept to the end of the run. NULL: all are. */
+extern const int64_t *avial_last_uses AVIAL_DEVICE;
+extern int64_t avial_last_arrays AVIAL_DEVICE;
+
 /* Begins a run of rank `rank` (-1: of a plan, which has no devices): the number of ranks and
  * `devices`, and which rank drives each. Opens those of this rank; what an earlier run had is given
  * back. */
@@ -40,6 +50,19 @@ typedef struct {
 } GivenArray;
 extern const GivenArray *avial_given AVIAL_DEVICE;
 extern int64_t avial_given_count AVIAL_DEVICE;
+
+/* That moment is over, and all before it. */
+AVIAL_DEVICE void avial_passed(int64_t moment);
+
+/* Bytes that are free on that device of this rank, those of kept blocks among them, and all that it
+ * has; INT64_MAX where that is not limited. */
+AVIAL_DEVICE int64_t avial_room(int64_t place, int64_t *total);
+
+/* The most bytes that this run, or the last one, has taken there. */
+AVIAL_DEVICE int64_t avial_most_taken(int64_t place);
+
+/* Gives back what is kept for the next run. */
+AVIAL_DEVICE void avial_places_drop(void);
 
 /* Where the element of the array lies on the place that is at `host` on the host; NULL: no memory. */
 AVIAL_DEVICE char *avial_at(int64_t place, int64_t array, char *host);
@@ -76,12 +99,14 @@ AVIAL_DEVICE void avial_on_launch(void (*ran)(int64_t tag, int64_t began_ns, int
  * memory. */
 AVIAL_DEVICE bool avial_host_waits(bool written);
 
-/* Waits for all; gives memory and devices back, also after a failure, whose reason stays. */
+/* Waits for all; keeps memory and devices for the next run, or after a failure, whose reason stays,
+ * gives them back. */
 AVIAL_DEVICE bool avial_places_end(void);
 
 /* For programs whose steps are known before they run. What fails is in `avial_device_failed`, and
- * nothing is launched or copied from then on. */
-extern int64_t avial_device_failed AVIAL_DEVICE;
+ * nothing is launched or copied from then on; the step in which it failed, -1 before the first. */
+enum DeviceFailure { DEVICE_WELL, DEVICE_FAILED, DEVICE_NO_MEMORY };
+extern int64_t avial_device_failed AVIAL_DEVICE, avial_device_step AVIAL_DEVICE;
 
 /* When each launch ran: two words for each step, ns of CLOCK_MONOTONIC; where it is not NULL. */
 extern int64_t *avial_ran AVIAL_DEVICE;

@@ -26,6 +26,7 @@
 #include "pieces.h"
 #include "pipelined.h"
 #include "state.h"
+#include "stays.h"
 #include "strides.h"
 #include "transfers.h"
 #include "turns.h"
@@ -87,6 +88,7 @@ static void begin_phase(i64 id, i64 kind)
     if (avial_counts && id < avial_counts_capacity) ((volatile i64 *)avial_counts)[1 + id]++;
     while (run.phases.count <= id) *APPEND(run.phases) = (PhaseRecord){0};
     run.phases.rows[id].begun++;
+    run.moment++;
     phase.transfers.count = phase.messages.count = phase.copies.count = 0;
     phase.interior_ranges = phase.pending = 0;
     phase.range_open = phase.unsplit = phase.combining = phase.copies_wait = false;
@@ -177,6 +179,7 @@ int64_t avial_begin(int64_t id, int64_t kind, Touches touches, const int64_t *pa
     derive_messages(&body);
     count_messages();
     keep_turn(&body);
+    note_stays();
     if (run.plan) {
         start_copies(false), start_copies(true);
         return 0;
@@ -255,6 +258,7 @@ void avial_end(void)
     if (phase.memo_found) memo_restore_directories();
     else update_directories();
     forget_scratch();
+    if (!run.plan && run.places > run.ranks) avial_passed(run.moment);
 }
 
 static void wait_for_all(void)
@@ -326,8 +330,11 @@ void avial_bring_back(void)
     if (setjmp(run.failed)) return;
     phase.number = -1;
     phase.transfers.count = phase.messages.count = phase.copies.count = phase.boxes.count = 0;
+    phase.footprints.count = 0;
+    run.moment++;
     derive_results();
     keep_results();
+    note_stays();
     start_copies(false);
     if (!run.plan && !avial_places_end()) fail(ERROR_DEVICE);
 }

@@ -229,6 +229,8 @@ int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, 
  *     TABLE_MOVES       phase, source, dest, messages, bytes
  *                                             all of a plan; of a run those this rank sent
  *     TABLE_HELD        place, bytes          of a plan: what each place ever holds
+ *     TABLE_STAYS       place, array, first and last moment (stays.h)
+ *                                             of a plan: when a device needs memory of an array
  *     TABLE_COPIES      phase (-1: the results), source, dest, copies, bytes
  *                                             places: all of a plan; of a run those of this rank
  *     TABLE_PHASES      phase, times begun, bytes moved, times not split for a conflict,

@@ -21,6 +21,7 @@
 #include "pipelined.c"
 #include "reductions.c"
 #include "state.c"
+#include "stays.c"
 #include "stopping.c"
 #include "strides.c"
 #include "tables.c"

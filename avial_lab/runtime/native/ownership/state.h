@@ -183,6 +183,11 @@ typedef struct {
     bool kept; /* its footprints, for people to look at */
 } PhaseRecord;
 
+/* On a device; moments from 1, 0 for never. */
+typedef struct {
+    i64 first, last;
+} Stay;
+
 typedef struct {
     void *site; /* the return address of its call of `avial_again` */
     i64 turns;
@@ -204,6 +209,8 @@ typedef struct {
     VECTOR(MessageTotal) totals;
     VECTOR(CopyTotal) copied;
     i64 started_copies;
+    i64 moment;  /* phases that were begun so far */
+    Stay *stays; /* of a plan: by device and array */
     i64 total_hint;    /* the total that is likely to be counted next */
     i64 collectives;   /* begun so far */
     i64 last_clock_ns; /* when the last event ended */

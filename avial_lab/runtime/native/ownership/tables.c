@@ -85,6 +85,15 @@ static void emit_held(void)
     }
 }
 
+static void emit_stays(void)
+{
+    for (i64 k = 0; run.stays && k < (run.places - run.ranks) * run.array_count; k++) {
+        const Stay *s = &run.stays[k];
+        if (!s->first) continue;
+        emit(run.ranks + k / run.array_count), emit(k % run.array_count), emit(s->first), emit(s->last);
+    }
+}
+
 static void emit_phases(void)
 {
     for (i64 k = 0; k < run.phases.count; k++) {
@@ -155,6 +164,7 @@ int64_t avial_table(int64_t which, int64_t *out, int64_t capacity)
     case TABLE_COPIES: emit_copies(); break;
     case TABLE_TURNS: emit_turns(); break;
     case TABLE_PATTERNS: emit_patterns(); break;
+    case TABLE_STAYS: emit_stays(); break;
     }
     return table.needed;
 }

@@ -230,6 +230,92 @@ static void test_what_is_not_ours(void)
     CHECK(avial_places_end());
 }
 
+static const Apart *first_device(void) { return place_of(2)->device; }
+
+/* An array whose last use is over makes room for the next of its size: what was put into queues for
+ * the one is done before what is for the other, which finds nothing of it. */
+static void test_memory_is_taken_again(void)
+{
+    static int64_t last[4 * 2] = {1, 2, -1, -1, -1, -1, -1, -1};
+    static int64_t more[N * N];
+    for (int64_t turn = 0; turn < 200; turn++) {
+        avial_seed = turn / 2;
+        avial_last_uses = last, avial_last_arrays = 2;
+        two_devices();
+        CHECK(avial_place_array(1, 2, SHAPE, 8, (char *)more));
+        CHECK(avial_copy_box(0, 2, 0, WHOLE));
+        launch_on(2, 5);
+        CHECK(avial_copy_box(2, 0, 0, WHOLE));
+        avial_passed(1);
+        memset(more, 0, sizeof more);
+        int64_t upper[4] = {0, 0, 3, N};
+        CHECK(avial_copy_box(0, 2, 1, upper));
+        Adding a = {(int64_t *)avial_at(2, 1, (char *)more), 100};
+        CHECK(avial_touch(2, 1, 1));
+        CHECK(avial_launch_at(2, &(DeviceKernel){.emulated = add}, &a, sizeof a, 0));
+        CHECK(avial_copy_box(2, 0, 1, WHOLE) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++) CHECK(host[k] == element(k) + 5);
+        for (int64_t k = 0; k < N * N; k++) CHECK(more[k] == (k < 3 * N ? 100 : 99)); /* poison */
+        CHECK(avial_most_taken(2) == N * N * 8 && first_device()->taken == N * N * 8);
+        CHECK(!avial_at(2, 0, (char *)host) && strstr(avial_device_why(), "after its last use"));
+        avial_places_end();
+    }
+    avial_seed = 0, avial_last_uses = NULL;
+}
+
+/* From run to run, and no more than arrays had at once; after a failure nothing. */
+static void test_memory_is_kept(void)
+{
+    static int64_t last[4 * 2] = {1, -1, -1, -1, -1, -1, -1, -1};
+    static int64_t more[2 * N * N], shape[1] = {2 * N * N};
+    const Apart *before = NULL;
+    for (int64_t turn = 0; turn < 3; turn++) {
+        avial_last_uses = last, avial_last_arrays = 2;
+        two_devices();
+        CHECK(!before || before == first_device());
+        CHECK(avial_place_array(1, 1, shape, 8, (char *)more));
+        CHECK(avial_copy_box(0, 2, 0, WHOLE));
+        avial_passed(1);
+        int64_t all[2] = {0, 2 * N * N};
+        CHECK(avial_copy_box(0, 2, 1, all)); /* the smaller block is not kept beside it */
+        before = first_device();
+        CHECK(before->taken == 2 * N * N * 8 && before->count == 1);
+        CHECK(avial_most_taken(2) == 2 * N * N * 8);
+        CHECK(avial_places_end() && avial_most_taken(2) == 2 * N * N * 8);
+        CHECK(kept.count == 2 && avial_most_taken(3) == 0);
+    }
+    two_devices();
+    CHECK(!avial_copy_box(0, 1, 0, WHOLE));
+    avial_places_end();
+    CHECK(!kept.count);
+    avial_last_uses = NULL;
+}
+
+static void limited(int64_t driver, const char *why)
+{
+    static int64_t more[N * N];
+    int64_t total;
+    avial_driver = driver, avial_memory_limit = N * N * 8 + 7;
+    two_devices();
+    CHECK(avial_place_array(1, 2, SHAPE, 8, (char *)more));
+    CHECK(avial_room(2, &total) == N * N * 8 + 7 && total == N * N * 8 + 7);
+    CHECK(avial_copy_box(0, 2, 0, WHOLE) && avial_room(2, &total) == 7);
+    CHECK(avial_copy_box(0, 3, 1, WHOLE)); /* the other device */
+    CHECK(!avial_copy_box(0, 2, 1, WHOLE) && avial_device_failed == DEVICE_NO_MEMORY);
+    CHECK(strstr(avial_device_why(), why));
+    CHECK(strstr(avial_device_why(), "array 1 takes 288 bytes on gpu0, and 7 of 295 are free; there "
+                                     "are already array 0 with 288 bytes"));
+    avial_places_end();
+    CHECK(avial_device_failed == DEVICE_NO_MEMORY);
+    avial_driver = DRIVER_APART, avial_memory_limit = 0;
+}
+
+static void test_a_limit(void)
+{
+    limited(DRIVER_APART, "the emulated device has no memory for 288 bytes");
+    limited(DRIVER_NULL, "the limit leaves no memory");
+}
+
 static void test_null_counts(void)
 {
     avial_driver = DRIVER_NULL;
@@ -384,6 +470,9 @@ static const struct {
     {"from device to device", test_from_device_to_device},
     {"a copy in again", test_a_copy_in_again},
     {"what is not ours", test_what_is_not_ours},
+    {"memory is taken again", test_memory_is_taken_again},
+    {"memory is kept", test_memory_is_kept},
+    {"a limit", test_a_limit},
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
     {"cuda: events", test_cuda_events},
@@ -400,7 +489,7 @@ int main(int count, char **arguments)
         if (count < 2) puts(TESTS[k].name); /* the list of them */
         else if (!strcmp(arguments[1], TESTS[k].name)) {
             TESTS[k].run();
-            give_back();
+            give_back(false), avial_places_drop();
             return 0;
         }
     }
