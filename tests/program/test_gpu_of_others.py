@@ -11,6 +11,7 @@ import pytest
 
 import avial_lab
 from avial_lab.bundle.pack import TASKS
+from avial_lab.compiler.backends.nvptx import mlir_opt
 from avial_lab.compiler.requests import RunReference, Source
 from avial_lab.core.buffers import bind_arrays, read_box
 from avial_lab.core.errors import AvialError
@@ -163,6 +164,18 @@ OPERATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
            }""",
         lambda v: warps(v, lambda w: all_lanes(w.sum(1), w)),
     ),
+    "operations of NVIDIA's": (
+        """%all = arith.constant -1 : i32
+           %far = arith.constant 3 : i32
+           %last = arith.constant 31 : i32
+           %x = nvvm.read.ptx.sreg.tid.x : i32
+           %lane = nvvm.read.ptx.sreg.laneid : i32
+           %t = arith.index_cast %x : i32 to index
+           %u = memref.load %a[%bx, %t] : memref<2x64xT>
+           nvvm.barrier0
+           %r = nvvm.shfl.sync down %all, %u, %far, %last : T -> T""",
+        lambda v: warps(v, lambda w: shifted(w, 3)),
+    ),
     "a shuffle of the second warp alone": (
         """%warp = gpu.subgroup_id : index
            %second = arith.cmpi eq, %warp, %c1 : index
@@ -186,7 +199,7 @@ def test_what_threads_do_together(operation: str, element: str) -> None:
     body, meaning = OPERATIONS[operation]
     names = {"f32": ("addf", "maxnumf"), "i32": ("addi", "maxsi")}[element]
     body = body.replace("ADD", names[0]).replace("MAX", names[1])
-    for form in ("(T)", ": T", "-> T"):
+    for form in ("(T)", ": T", "-> T", "64xT"):
         body = body.replace(form, form.replace("T", element))
     v = np.random.default_rng(4).integers(-50, 50, (2, threads))  # exact in f32, in any order
     a = v.astype(np.float32 if element == "f32" else np.int32)
@@ -225,6 +238,52 @@ def test_a_loop_with_barriers_until_a_number_is_small() -> None:
     got = by_reference(text, {"a": a, "b": np.full_like(a, -7)})
     np.testing.assert_array_equal(got["b"], all_lanes(a.sum(1), a))
 
+
+def test_what_upstream_outlines_runs_unchanged() -> None:
+    """Sizes known at run time, constants and sizes as arguments, tokens, and a loop as branches."""
+    passes = ("gpu-kernel-outlining", "func.func(gpu-async-region)", "convert-scf-to-cf")
+    done = mlir_opt(passes, PRODUCT)
+    assert "gpu.launch_func async" in done.stdout
+    assert "cf.cond_br" in done.stdout
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((19, 7), (7, 21)))
+    got = by_reference(done.stdout, {"arg0": a, "arg1": b, "arg2": np.full((19, 21), -1, a.dtype)})
+    np.testing.assert_array_equal(got["arg2"], a @ b)
+
+
+PRODUCT = """func.func @product(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %a, %c0 : memref<?x?xf32>
+  %k = memref.dim %a, %c1 : memref<?x?xf32>
+  %m = memref.dim %b, %c1 : memref<?x?xf32>
+  %c16 = arith.constant 16 : index
+  %across = arith.ceildivui %m, %c16 : index
+  %down = arith.ceildivui %n, %c16 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %across, %gy = %down, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c16, %sy = %c16, %sz = %c1) {
+    %top = arith.muli %by, %sy : index
+    %i = arith.addi %top, %ty : index
+    %left = arith.muli %bx, %sx : index
+    %j = arith.addi %left, %tx : index
+    %in_rows = arith.cmpi ult, %i, %n : index
+    %in_columns = arith.cmpi ult, %j, %m : index
+    %is_in = arith.andi %in_rows, %in_columns : i1
+    scf.if %is_in {
+      %none = arith.constant 0.0 : f32
+      %s = scf.for %l = %c0 to %k step %c1 iter_args(%sum = %none) -> f32 {
+        %p = memref.load %a[%i, %l] : memref<?x?xf32>
+        %q = memref.load %b[%l, %j] : memref<?x?xf32>
+        %r = arith.mulf %p, %q : f32
+        %t = arith.addf %sum, %r : f32
+        scf.yield %t : f32
+      }
+      memref.store %s, %c[%i, %j] : memref<?x?xf32>
+    }
+    gpu.terminator
+  }
+  return
+}"""
 
 LOWERED = """module attributes {gpu.container_module} {
   func.func @f(%a: memref<2x64xi32>, %b: memref<2x64xi32>) {

@@ -43,6 +43,9 @@ def settle_threads(module: ir.Module) -> None:
 
     before:  %l = gpu.lane_id
     after:   %l = arith.remui %thread, 32
+
+    before:  %x = nvvm.read.ptx.sreg.tid.x : i32
+    after:   %x = arith.index_cast %tx : index to i32
     """
     launches = operations_named(module.operation, "gpu.launch")
     if not launches:
@@ -67,6 +70,9 @@ class _Launch:
 
     def settle(self) -> None:
         self._dynamic_memory()
+        for op in operations_named(self.op, *_OF_NVIDIA):
+            with ir.InsertionPoint(op), op.location:
+                _in_gpu(op)
         for op in operations_named(self.op, *_WRITTEN):
             with ir.InsertionPoint(op), op.location:
                 op.result.replace_all_uses_with(_WRITTEN[op.name](self, op))
@@ -229,6 +235,41 @@ _WRITTEN: dict[str, Callable[[_Launch, ir.Operation], ir.Value]] = {
     "gpu.num_subgroups": _Launch.warps,
     "gpu.subgroup_size": _Launch.lanes,
 }
+
+
+_REGISTERS = {"tid": "thread_id", "ctaid": "block_id", "ntid": "block_dim", "nctaid": "grid_dim"}
+
+_ASKED = {
+    f"nvvm.read.ptx.sreg.{register}.{dimension}": (f"gpu.{name}", dimension)
+    for register, name in _REGISTERS.items()
+    for dimension in "xyz"
+} | {"nvvm.read.ptx.sreg.laneid": ("gpu.lane_id", "")}
+"""NVIDIA's registers, and who asks for the same number."""
+
+_SHUFFLES = {"bfly": "xor", "up": "up", "down": "down", "idx": "idx"}
+
+_OF_NVIDIA = (*_ASKED, "nvvm.barrier0", "nvvm.barrier", "nvvm.shfl.sync")
+
+
+def _in_gpu(op: ir.Operation) -> None:
+    """What NVIDIA's dialect has for it, as the gpu dialect has it; what that has not stays."""
+    if op.name in _ASKED:
+        name, dimension = _ASKED[op.name]
+        which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")} if dimension else {}
+        number = ir.Operation.create(name, [ir.IndexType.get()], [], which).result
+        op.result.replace_all_uses_with(arith.IndexCastOp(op.result.type, number).result)
+    elif op.name == "nvvm.shfl.sync":
+        mode = _SHUFFLES[str(op.attributes["kind"]).partition(" ")[2].removesuffix(">")]
+        mask, value, offset, clamp = list(op.operands)
+        whole = constant_of(clamp) == (0 if mode == "up" else LANES - 1)
+        if constant_of(mask) != -1 or not whole or op.result.type != value.type:
+            return
+        op.result.replace_all_uses_with(_shuffle(mode, value, offset))
+    elif len(op.operands) or len(op.results):  # a barrier of some threads, or with a sum
+        return
+    else:
+        _barrier()
+    op.erase()
 
 
 def _number(op: ir.Operation, key: str) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.compiler.analysis.parallelism.varying_values import varying_values
 from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
 from avial_lab.compiler.ir.attributes import ON_DEVICE
 from avial_lab.compiler.ir.captures import remap
@@ -99,6 +100,7 @@ class _Launch:
                 raise PassError(
                     f"{op.name} is not yet lowered for the emulated GPU",
                     span=span_of(op.location),
+                    hint=_INSTEAD.get(op.name),
                 )
         sizes = list(self.op.operands)[-6:]
         self.grid, self.block = sizes[:3], sizes[3:]
@@ -113,7 +115,7 @@ class _Launch:
                 outside.values[arguments[9 + d]] = self.block[d]
             self._place_attributions(arguments[12:], outside)
             self._number_segments(list(self.body.operations), 0)
-            self.varying = _varying(self.op, arguments[3:6])
+            self.varying = varying_values(self.op, arguments[3:6])
             with ir.InsertionPoint(self._loops(self.grid, arguments[:3], outside)):
                 self._write_block(list(self.body.operations)[:-1], outside)
             for buffer in self.allocated:
@@ -601,6 +603,8 @@ def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
 _PHASES = ("gpu.barrier", "gpu.shuffle")
 """What all threads of a block, or of a warp, come to before any of them goes on."""
 
+_INSTEAD = {"gpu.printf": "store it in an array, and print that after the run"}
+
 _KNOWN = (*_PHASES, "gpu.terminator")
 
 
@@ -612,59 +616,6 @@ def _phase_in(op: ir.Operation) -> str:
     """What in it, or what it is, ends a stretch: a barrier, else a shuffle, else nothing."""
     names = {op.name, *(inner.name for inner in operations_in(op))}
     return next((name for name in _PHASES if name in names), "")
-
-
-def _varying(launch: ir.Operation, threads: Sequence[ir.Value]) -> set[ir.Value]:
-    """What may differ between threads: their numbers, what they load or exchange, and what comes of
-    such values or is handed on where such a value decides.
-    """
-    found, waiting = set(threads), list(threads)
-    goes_to: dict[ir.Value, list[ir.Value]] = {}
-    for op in operations_in(launch):
-        for sources, targets in _flows(op):
-            for source in sources:
-                goes_to.setdefault(source, []).extend(targets)
-        if op.name not in _FLOWS and not is_pure(op):
-            own = [
-                argument for r in op.regions for block in r.blocks for argument in block.arguments
-            ]
-            waiting += [value for value in (*op.results, *own) if value not in found]
-            found.update(waiting)
-    while waiting:
-        fresh = [value for value in goes_to.get(waiting.pop(), ()) if value not in found]
-        found.update(fresh)
-        waiting += fresh
-    return found
-
-
-_FLOWS = ("scf.if", "scf.for", "scf.while")
-
-_Flow = tuple[Sequence[ir.Value], Sequence[ir.Value]]
-
-
-def _flows(op: ir.Operation) -> Iterator[_Flow]:
-    """What in an operation makes what else differ, if it does."""
-    if op.name not in _FLOWS:
-        if is_pure(op):
-            yield op.operands, op.results
-        return
-    blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
-    ends = [list(list(block.operations)[-1].operation.operands) for block in blocks]
-    if op.name == "scf.if":
-        yield op.operands, op.results
-        handed = [(end, op.results) for end in ends]
-    elif op.name == "scf.for":
-        counter, *carried = blocks[0].arguments
-        yield list(op.operands)[:3], [counter, *carried, *op.results]
-        handed = [(values, to) for values in (list(op.operands)[3:], ends[0])
-                  for to in (carried, op.results)]  # fmt: skip
-    else:
-        goes_on, *passed = ends[0]
-        before, after = (block.arguments for block in blocks)
-        yield [goes_on], [*before, *after, *op.results]
-        handed = [(op.operands, before), (ends[1], before), (passed, after), (passed, op.results)]
-    for values, to in handed:
-        yield from (([value], [target]) for value, target in zip(values, to, strict=True))
 
 
 def _carried(op: ir.Operation, block: ir.Block) -> Sequence[ir.Value]:
