@@ -239,6 +239,74 @@ def test_a_loop_with_barriers_until_a_number_is_small() -> None:
     np.testing.assert_array_equal(got["b"], all_lanes(a.sum(1), a))
 
 
+@pytest.mark.parametrize("on", ["cpu", pytest.param("gpu", marks=pytest.mark.slow)])
+def test_memory_of_a_block_that_the_kernel_allocates_or_names(on: str) -> None:
+    a = np.random.default_rng(6).normal(size=(64, 64)).astype(np.float32)
+    arrays = {"a": a, "b": np.full_like(a, -7)}
+    if on == "cpu":
+        arrays = by_reference(TURNED_TWICE, arrays)
+    else:
+        program = avial_lab.compile(TURNED_TWICE, arrays=arrays, ranks=1, gpus=1, on="gpu")
+        program.run(check=True)
+        assert len(program.binary.manifest.kernels) == 2
+    np.testing.assert_array_equal(arrays["b"], 2 * a.T)
+
+
+TURNED_TWICE = """#at = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
+module attributes {gpu.container_module} {
+  func.func @f(%a: memref<64x64xf32>, %b: memref<64x64xf32>) {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    gpu.launch_func @m::@k blocks in (%c4, %c4, %c1) threads in (%c16, %c16, %c1)
+      args(%a : memref<64x64xf32>, %b : memref<64x64xf32>)
+    gpu.launch_func @m::@g blocks in (%c4, %c4, %c1) threads in (%c16, %c16, %c1)
+      args(%b : memref<64x64xf32>)
+    return
+  }
+  gpu.module @m {
+    memref.global "private" @share : memref<16x16xf32, #gpu.address_space<workgroup>>
+    func.func private @twice(%x: f32) -> f32 {
+      %y = arith.addf %x, %x : f32
+      return %y : f32
+    }
+    gpu.func @k(%a: memref<64x64xf32>, %b: memref<64x64xf32>) kernel {
+      %alloc = memref.alloc() : memref<16x17xf32, #gpu.address_space<workgroup>>
+      %tx = gpu.thread_id x upper_bound 16
+      %ty = gpu.thread_id y upper_bound 16
+      %bx = gpu.block_id x upper_bound 4
+      %by = gpu.block_id y upper_bound 4
+      %i = affine.apply #at()[%by, %ty]
+      %j = affine.apply #at()[%bx, %tx]
+      %v = memref.load %a[%i, %j] : memref<64x64xf32>
+      memref.store %v, %alloc[%ty, %tx] : memref<16x17xf32, #gpu.address_space<workgroup>>
+      gpu.barrier
+      %w = memref.load %alloc[%tx, %ty] : memref<16x17xf32, #gpu.address_space<workgroup>>
+      %i2 = affine.apply #at()[%bx, %ty]
+      %j2 = affine.apply #at()[%by, %tx]
+      memref.store %w, %b[%i2, %j2] : memref<64x64xf32>
+      memref.dealloc %alloc : memref<16x17xf32, #gpu.address_space<workgroup>>
+      gpu.return
+    }
+    gpu.func @g(%b: memref<64x64xf32>) kernel {
+      %s = memref.get_global @share : memref<16x16xf32, #gpu.address_space<workgroup>>
+      %tx = gpu.thread_id x
+      %ty = gpu.thread_id y
+      %i = gpu.global_id y
+      %j = gpu.global_id x
+      %v = memref.load %b[%i, %j] : memref<64x64xf32>
+      %v2 = func.call @twice(%v) : (f32) -> f32
+      memref.store %v2, %s[%tx, %ty] : memref<16x16xf32, #gpu.address_space<workgroup>>
+      gpu.barrier
+      %w = memref.load %s[%tx, %ty] : memref<16x16xf32, #gpu.address_space<workgroup>>
+      memref.store %w, %b[%i, %j] : memref<64x64xf32>
+      gpu.return
+    }
+  }
+}
+"""
+
+
 def test_what_upstream_outlines_runs_unchanged() -> None:
     """Sizes known at run time, constants and sizes as arguments, tokens, and a loop as branches."""
     passes = ("gpu-kernel-outlining", "func.func(gpu-async-region)", "convert-scf-to-cf")

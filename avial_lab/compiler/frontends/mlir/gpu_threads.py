@@ -29,6 +29,9 @@ _THREAD, _BLOCK = 3, 9
 """Where a thread's numbers and a block's sizes begin among a launch's arguments."""
 
 _SHARED = "#gpu.address_space<workgroup>"
+_SHARED_SPACES = (_SHARED, "3", "3 : i64", "3 : i32")
+
+_MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")
 
 
 def settle_threads(module: ir.Module) -> None:
@@ -70,6 +73,7 @@ class _Launch:
 
     def settle(self) -> None:
         self._dynamic_memory()
+        self._memory_in_body()
         for op in operations_named(self.op, *_OF_NVIDIA):
             with ir.InsertionPoint(op), op.location:
                 _in_gpu(op)
@@ -156,6 +160,33 @@ class _Launch:
         for op in asked:
             with ir.InsertionPoint(op), op.location:
                 op.result.replace_all_uses_with(memref.cast(op.result.type, memory))
+            op.erase()
+
+    def _memory_in_body(self) -> None:
+        """What the body allocates, or has a name for, in a block's memory is the launch's own: a
+        name stands for the same bytes wherever it is used.
+        """
+        named: dict[str, ir.Value] = {}
+        for op in operations_named(self.op, *_MEMORY):
+            kind = ir.MemRefType(op.results[0].type)
+            if str(kind.memory_space) not in _SHARED_SPACES:
+                continue
+            if not kind.has_static_shape:
+                raise VerifyError(
+                    "memory of a block has a size that is known only at run time",
+                    span=span_of(op.location),
+                    hint="allocate it with a size that is a constant",
+                )
+            name = str(op.attributes["name"]) if op.name == "memref.get_global" else ""
+            memory = named.get(name) if name else None
+            if memory is None:
+                memory = self.add_shared(kind)
+            if name:
+                named[name] = memory
+            for use in list(op.results[0].uses):
+                if use.owner.name == "memref.dealloc":
+                    use.owner.erase()
+            op.results[0].replace_all_uses_with(memory)
             op.erase()
 
     # -- reductions --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from mlir import ir
 from avial_lab.compiler.ir.effects import LOADS, text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.ir.program import is_public
 from avial_lab.compiler.ir.views import VIEWS, is_memref
 from avial_lab.core.errors import PassError
@@ -37,7 +37,7 @@ class InlineCalls:
     What is the same for all calls of a loop (sizes) is computed before it, where it is a symbol to
     affine loops. MLIR's own inliner leaves a call in an affine loop alone where the body has a
     memref.load. A call that is given no memory touches a global or memory of its own: it is written
-    out as well.
+    out as well, and so is every call in a launch: a kernel is alone on its device.
 
     Left here: what has no body or several blocks, what calls itself, and affine code that would not
     be affine where the call stands. PassError where such a call writes a global, of which every
@@ -105,16 +105,18 @@ def _wanted(module: ir.Operation, functions: dict[str, ir.Operation]) -> list[ir
             inlined[name] = (
                 function is not None
                 and len(function.regions[0].blocks) == 1
-                and _touches_memory(function)
                 and not _reaches(function, name, functions, set())
             )
         return inlined[name]
 
+    launches = operations_named(module, "gpu.launch")
+    of_threads = {call for launch in launches for call in operations_named(launch, "func.call")}
     return [
         op
         for op in operations_in(module)
         if op.name == "func.call"
         and may_be(_called(op))
+        and (op in of_threads or _touches_memory(functions[_called(op)]))
         and _stays_affine(op, functions[_called(op)])
     ]
 
