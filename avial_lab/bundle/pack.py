@@ -82,9 +82,12 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """Those whose mpi4py is packed, 2 MB each."""
 
 TASKS = tuple(
-    Path(__file__).with_name(name) for name in ("tasks.avial", "launches.avial", "elementary.mlir")
+    Path(__file__).with_name(name)
+    for name in ("tasks.avial", "launches.avial", "elementary.mlir", "others.mlir")
 )
-"""Programs beside the kernels: of tasks for CPUs and GPUs, and of elementary functions."""
+"""Programs beside the kernels: of tasks for CPUs and GPUs, of elementary functions, and of kernels
+as other compilers write them.
+"""
 
 _MIB = 1 << 20
 MOST_BYTES = 64 * _MIB

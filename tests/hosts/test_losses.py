@@ -80,6 +80,20 @@ def test_two_hosts_that_do_not_reach_each_other(
         assert told["untouched"]
 
 
+def test_a_host_that_is_lost_before_its_rank_is_there(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """mpiexec has asked for it, and waits."""
+    with client_on(own_rig) as client:
+        client.say(f"start {NODES} 1")
+        wait_until(lambda: bool(own_rig.processes(own_rig.login, "ssh -x node2")), "mpiexec's ssh")
+        own_rig.hosts["node2"].cut_off()
+        began = time.monotonic()
+        told = client.hear()
+        record_property("told after, in s", time.monotonic() - began)
+        assert "host node2 is lost: control connection: ssh: connect to" in told["error"]
+
+
 @pytest.mark.parametrize("how", ["cut_off", "die"])
 def test_a_host_that_nobody_reaches_any_more(own_rig: Rig, how: str) -> None:
     with client_on(own_rig) as client:

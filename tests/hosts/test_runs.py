@@ -87,6 +87,58 @@ def test_arrays_over_a_link_slower_than_the_compressor_are_squeezed(
         client.ask("stop")
 
 
+def test_arrays_that_stay_go_squeezed_over_slow_links(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """24 MiB there and back, at 6.25 MB/s each way of each host."""
+    for host in own_rig.hosts.values():
+        host.slow_down("50mbit")
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        before = sent_bytes(own_rig.login), sum(map(sent_bytes, own_rig.nodes))
+        assert client.ask("stay 24")["right"]
+        there = sent_bytes(own_rig.login) - before[0]
+        back = sum(map(sent_bytes, own_rig.nodes)) - before[1]
+        record_property("bytes of 24 MiB there and back", (there, back))
+        assert max(there, back) < 0.7 * 24 * 2**20
+        client.ask("stop")
+
+
+def test_files_of_a_run_over_slow_links_are_squeezed(
+    own_rig: Rig, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """24 MiB there, which only `login` has, and back, at 6.25 MB/s each way of each host."""
+    for host in own_rig.hosts.values():
+        host.slow_down("50mbit")
+    program = own_rig.folder / "doubled.mlir"
+    program.write_text(DOUBLED)
+    a = np.fromfunction(lambda i, j: i // 8 + j // 8, (1024, 3072))
+    np.save(tmp_path / "a.npy", a)
+    before = sent_bytes(own_rig.login), sum(map(sent_bytes, own_rig.nodes))
+    files = ("--in", f"a={tmp_path / 'a.npy'}", "--out", f"b={tmp_path / 'b.npy'}")
+    done = own_rig.lab("run", str(program), "--hosts", NODES, *files)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "b.npy"), 2 * a)
+    there = sent_bytes(own_rig.login) - before[0]
+    back = sum(map(sent_bytes, own_rig.nodes)) - before[1]
+    record_property("bytes of 24 MiB there and back", (there, back))
+    assert max(there, back) < 0.7 * a.nbytes
+
+
+DOUBLED = """
+func.func @doubled(%a: memref<1024x3072xf64>, %b: memref<1024x3072xf64>) {
+  affine.for %i = 0 to 1024 {
+    affine.for %j = 0 to 3072 {
+      %x = affine.load %a[%i, %j] : memref<1024x3072xf64>
+      %y = arith.addf %x, %x : f64
+      affine.store %y, %b[%i, %j] : memref<1024x3072xf64>
+    }
+  }
+  return
+}
+"""
+
+
 def test_a_host_that_is_not_there(rig: Rig) -> None:
     done = rig.lab("run", "kernels/gemm", "--hosts", "node1,nowhere", timeout=60)
     assert done.returncode == 1

@@ -20,6 +20,9 @@ MOST_THREADS = 1024
 MOST_THREADS_OF = (1024, 1024, 64)
 """Of a block, and in each of its dimensions, on every GPU since 2010 (compute capability 2.0)."""
 
+LANES = 32
+"""Threads of a warp, on every GPU there has been."""
+
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """Of a grid, in each of its dimensions."""
 

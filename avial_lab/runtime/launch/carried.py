@@ -108,7 +108,8 @@ def _carry(engines: EngineSet, parts: Sequence[_Part], answered: Answered, look:
             (rank, call, memory), nbytes = asked.pop(future)
             answer = answered(rank, future)
             if isinstance(call, Fetch):
-                memory[:], nbytes = part_of(answer, memory.nbytes), answer.nbytes
+                memory[:] = np.frombuffer(part_of(answer.data, memory.nbytes), np.uint8)
+                nbytes = answer.nbytes
             arrived += memory.nbytes
             way.took(nbytes, of=memory.nbytes)
         if done:
@@ -123,7 +124,8 @@ def _ask(
     rank, call, memory = part
     if isinstance(call, Fetch):
         return engines.submit(rank, replace(call, link_bytes_per_s=bytes_per_s)), 0
-    fewer = squeezer.part((rank, call.parcel), memory, bytes_per_s)
+    sent = squeezer.part((rank, call.parcel), memory.data, bytes_per_s)
+    fewer = np.frombuffer(sent, np.uint8)
     return engines.submit(rank, cast("Call[Any]", call), fewer), fewer.nbytes
 
 

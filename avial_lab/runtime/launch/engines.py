@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -36,9 +36,11 @@ from avial_lab.core.version import version
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.hosts import (
     Hub,
+    SilentHosts,
     Where,
     end_hub,
     ended_ranks,
+    host_lost,
     lost_host,
     relayed,
     start_hub,
@@ -474,16 +476,22 @@ class _Starting:
 
     def _wait_for_engines(self) -> None:
         assert self.client is not None
+        with closing(SilentHosts(self.spec.where, self.folder, self.spec.ranks)) as silent:
+            self._wait_for_all(self.client, silent)
+
+    def _wait_for_all(self, client: ipyparallel.Client, silent: SilentHosts) -> None:
         deadline = time.monotonic() + self.spec.timeout_s
         there, told_s = -1, 0.0
         while there < self.spec.ranks:
-            if len(self.client.ids) != there or time.monotonic() > told_s + _TELL_S:
-                there, told_s = len(self.client.ids), time.monotonic()
+            if len(client.ids) != there or time.monotonic() > told_s + _TELL_S:
+                there, told_s = len(client.ids), time.monotonic()
                 self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
             if not all(map(is_alive, self._processes())):
                 raise self._failed("the engines stopped while they were starting")
             if self.hub and (gone := ended_ranks(self.folder, self.spec.ranks)):
                 raise self._failed(self._end_of(gone[0]))
+            if unreached := silent.lost():
+                raise self._failed("host {} is lost: {}".format(*unreached))
             if time.monotonic() > deadline:
                 raise self._failed(
                     f"{there} of {self.spec.ranks} engines started within {self.spec.timeout_s:g} s"
@@ -615,6 +623,9 @@ def _wait_for_answers(engines: EngineSet, answers: Sequence[Any]) -> None:
         while not answer.ready() and time.monotonic() < until:
             answer.wait(_POLL_S)
             gone = ended_ranks(engines.folder, len(answers)) if engines.hub else ()
+            lost = lost_host(engines.folder, gone[0]) if gone else None
+            if lost is not None:
+                raise host_lost(*lost)
             if gone or not all(map(is_alive, engines.owned)):
                 raise ClusterError(
                     "an engine ended while it was asked what it is", hint="start the cluster anew"

@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -34,6 +35,12 @@ CONNECT_S = 5
 """How long a host may take to answer ssh."""
 
 ASK_S = 9.0
+
+ASK_AGAIN_S = 3.0
+"""After which a host is asked whose ranks have not connected, and again."""
+
+_UNREACHED = re.compile(r"connect to host .*")
+"""What ssh says where nobody answers; of a host that is only slow it says something else."""
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 """Of a host: what ssh takes for one, and surely not for an option."""
@@ -137,11 +144,15 @@ def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.Compl
 
     With Hydra's options to ssh, so that what works here works there.
     """
-    options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
     return subprocess.run(
-        ["ssh", *options, "--", host, script],
+        _ssh_command(host, script),
         capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
+
+
+def _ssh_command(host: str, script: str) -> list[str]:
+    options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
+    return ["ssh", *options, "--", host, script]
 
 
 def _asked(host: str) -> str:
@@ -318,6 +329,41 @@ def ended_ranks(folder: Path, ranks: int) -> list[int]:
     except FileNotFoundError:
         return []  # ended from outside
     return [rank for rank in range(ranks) if {f"{rank}.lost", f"{rank}.exit"} & names]
+
+
+class SilentHosts:
+    """Hosts whose ranks have not connected yet: mpiexec waits for a lost one as long as TCP does.
+    They are asked by ssh, beside what goes on; Slurm looks after its nodes itself.
+    """
+
+    def __init__(self, where: Where | None, folder: Path, ranks: int) -> None:
+        names = node_names(where, ranks) if isinstance(where, Hosts) else []
+        self._folder, self._silent = folder, dict(enumerate(names))
+        self._asked: dict[str, subprocess.Popen[str]] = {}
+        self._next = dict.fromkeys(names, time.monotonic() + ASK_AGAIN_S)
+
+    def lost(self) -> tuple[str, str] | None:
+        """One that nobody reaches any more, and how it was asked; returns at once."""
+        for rank in [rank for rank in self._silent if relay.is_here(self._folder, rank)]:
+            del self._silent[rank]
+        for name in dict.fromkeys(self._silent.values()):
+            asking = self._asked.get(name)
+            if asking is None and time.monotonic() > self._next[name]:
+                self._asked[name] = subprocess.Popen(
+                    _ssh_command(name, "true"), stdin=subprocess.DEVNULL, text=True,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                )  # fmt: skip
+            elif asking is not None and asking.poll() is not None:
+                said = self._asked.pop(name).communicate()[1]
+                self._next[name] = time.monotonic() + ASK_AGAIN_S
+                if found := _UNREACHED.search(said):
+                    return name, f"control connection: ssh: {found[0]}"
+        return None
+
+    def close(self) -> None:
+        for asking in self._asked.values():
+            asking.kill()
+            asking.communicate()
 
 
 def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:

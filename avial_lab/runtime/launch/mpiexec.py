@@ -28,6 +28,7 @@ from avial_lab.core.toolchain import tool
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.hosts import (
     Hub,
+    SilentHosts,
     Where,
     end_hub,
     host_lost,
@@ -117,9 +118,12 @@ def run(
         reporter = reporter or ProgressReporter(manifest)
         reporter.begin(directory, lambda rank: read_journal(directory, rank))
         try:
-            with _started(program, manifest.ranks, directory, where) as ranks:
+            with (
+                _started(program, manifest.ranks, directory, where) as ranks,
+                closing(SilentHosts(where, directory, manifest.ranks)) as silent,
+            ):
                 outcomes = _await(
-                    ranks, feed, manifest, reporter, timeout=timeout, spans=spans or {}
+                    ranks, feed, silent, manifest, reporter, timeout=timeout, spans=spans or {}
                 )
         except KeyboardInterrupt as error:
             steps = {rank: _step(directory, rank) for rank in range(manifest.ranks)}
@@ -295,6 +299,7 @@ class _Feed:
 def _await(
     ranks: _Ranks,
     feed: _Feed,
+    silent: SilentHosts,
     manifest: Manifest,
     reporter: ProgressReporter,
     *,
@@ -342,6 +347,8 @@ def _await(
             gone = lost_host(ranks.directory, rank)
             if gone is not None:
                 raise host_lost(*gone)
+        if unreached := silent.lost():
+            raise host_lost(*unreached)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",

@@ -10,8 +10,9 @@ the client reads, as if the rank wrote there. One connection for each rank, whic
        guardian ─┘        status, beats                   and ends
 
 The rank is ended, and its folder goes, when the hub says so or is gone, and `lease` seconds after
-it fell silent (a closed laptop, a cut cable). The hub writes down whom it lost:
+it fell silent (a closed laptop, a cut cable). The hub writes down whom it has, and whom it lost:
 
+    RANK.here   its host; as soon as it has connected
     RANK.exit   the status that the rank ended with (journal.py)
     RANK.lost   its host, and how the connection ended, where there came no status; also where the
                 rank gets no answer from another's host any more (MPI's connections)
@@ -41,7 +42,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING or __package__:
+    from avial_lab.runtime.rank import squeeze
+else:  # on its own: the file beside this one
+    sys.path.append(str(Path(__file__).parent))
+    import squeeze
 
 HUB = "AVIAL_RELAY"
 """In a rank's environment: `ADDRESS PORT TOKEN LEASE_S`."""
@@ -126,6 +133,13 @@ class Line:
     def limit(self, seconds: float) -> None:
         self._socket.settimeout(seconds)
 
+    def unanswered_bytes(self) -> int:
+        """Of what was sent: what the other side's machine has not acknowledged yet (Linux)."""
+        import termios
+        from fcntl import ioctl
+
+        return struct.unpack("i", ioctl(self._socket, termios.TIOCOUTQ, b"\0" * 4))[0]
+
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -191,15 +205,38 @@ def unlike(path: str, seen: Seen) -> str:
     return ""
 
 
-def _send_file(line: Line, path: Path) -> None:
-    """In chunks."""
-    left, first = path.stat().st_size, True
-    with path.open("rb") as file:
-        while left or first:
-            data = file.read(min(_CHUNK, left))
-            left -= len(data)
-            line.send("file", data, name=path.name, first=first, last=not left)
-            first = False
+class _Way:
+    """The way of files over a connection: squeezed, once it is known to be slower than that."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._squeezer = line, squeeze.Squeezer()
+        self._began, self._sent, self._squeezed = time.monotonic(), 0, False
+        self._bytes_per_s = 0.0
+
+    def send(self, path: Path) -> None:
+        """In chunks."""
+        left, first = path.stat().st_size, True
+        with path.open("rb") as file:
+            while left or first:
+                data = file.read(min(_CHUNK, left))
+                left -= len(data)
+                self._measure()
+                sent = bytes(self._squeezer.part(path.name, memoryview(data), self._bytes_per_s))
+                words = {"name": path.name, "first": first, "last": not left}
+                if len(sent) < len(data):
+                    self._squeezed, words = True, words | {"of": len(data)}
+                self._line.send("file", sent, **words)
+                self._sent += len(sent)
+                first = False
+
+    def _measure(self) -> None:
+        """Until it is squeezed: from then on the compressor may be what is slow."""
+        if self._squeezed or self._sent < _CHUNK:
+            return
+        with contextlib.suppress(OSError, ImportError):  # elsewhere than on Linux
+            arrived = self._sent - self._line.unanswered_bytes()
+            if arrived >= _CHUNK:
+                self._bytes_per_s = arrived / max(time.monotonic() - self._began, 1e-6)
 
 
 def _keep(folder: Path, words: dict[str, object], data: bytes, *, allowed: str) -> None:
@@ -208,10 +245,18 @@ def _keep(folder: Path, words: dict[str, object], data: bytes, *, allowed: str) 
     if not re.fullmatch(allowed, name):
         raise Forged(name)
     partial = folder / f"{name}.partial"
+    nbytes = int(str(words.get("of", len(data))))
+    if nbytes > _CHUNK:
+        raise Forged("a chunk that is too long")
     with partial.open("wb" if words["first"] else "ab") as file:
-        file.write(data)
+        file.write(squeeze.part_of(memoryview(data), nbytes))
     if words["last"]:
         partial.rename(folder / name)
+
+
+def is_here(folder: Path, rank: int) -> bool:
+    """Whether the rank has connected to the hub of that folder."""
+    return (folder / f"{rank}.here").exists()
 
 
 # -- the client's end ------------------------------------------------------------------------------
@@ -265,6 +310,7 @@ class Hub:
         self._lines[rank] = line
         here = connection.getpeername()[0]
         self._hosts[here] = host
+        self._write(f"{rank}.here", host.encode())
         over, how = False, "control connection: the connection was closed"
         try:
             self._give(line, rank)
@@ -297,9 +343,10 @@ class Hub:
         if files.exists():
             self._settle(line, rank, files.read_bytes())
         given = (self._folder / "job.pickle", self._folder / f"{rank}.parts")
+        way = _Way(line)
         for path in (*given, *_numbered(self._folder, rank, "in")):
             if path.exists():
-                _send_file(line, path)
+                way.send(path)
         line.send("go")
 
     def _settle(self, line: Line, rank: int, files: bytes) -> None:
@@ -462,12 +509,13 @@ class Relay:
     def _send_last(self) -> None:
         """All that the rank left; that it has an outcome comes last."""
         self._send_news()
+        way = _Way(self._line)
         for path in _numbered(self._folder, self._rank, "out"):
-            _send_file(self._line, path)
+            way.send(path)
         for kind in ("fault", "outcome"):
             path = self._folder / f"{self._rank}.{kind}"
             if path.exists() and path.stat().st_size:
-                _send_file(self._line, path)
+                way.send(path)
 
 
 def unanswered(pid: int) -> str:

@@ -4,6 +4,8 @@ Flat bytes <-> squeezed ones. Numbers of a kind differ in their low bytes, and h
 ones: the bytes are sorted by their places in a number, and each place is deflated that gains by it.
 
     8-byte numbers   a0…a7 b0…b7 c0…c7        places   a7 b7 c7 | … deflated      a0 b0 c0 | as is
+
+Without NumPy: the relay, which runs on its own, reads this module too.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ import struct
 import time
 import zlib
 from dataclasses import dataclass
-
-import numpy as np
 
 FASTEST = 200e6
 """Bytes/s of a link that no compressor of ours is faster than: there nothing is tried."""
@@ -48,7 +48,7 @@ class Gain:
         return self.bytes_per_s * (1 - self.share) > link_bytes_per_s
 
 
-def tried(data: np.ndarray) -> Gain:
+def tried(data: memoryview) -> Gain:
     """The best gain, on a sample from the middle of flat bytes."""
     low = max((data.nbytes - _SAMPLE) // 2, 0) // max(_WIDTHS) * max(_WIDTHS)
     sample = data[low : low + _SAMPLE]
@@ -61,7 +61,7 @@ def tried(data: np.ndarray) -> Gain:
     return min(gains, key=lambda gain: gain.share)
 
 
-def squeezed(data: np.ndarray, width: int) -> bytes:
+def squeezed(data: memoryview, width: int) -> bytes:
     """`data`, flat bytes, taken for numbers of `width` bytes; what is over goes last, as it is."""
     every, whole = data.tobytes(), data.nbytes - data.nbytes % width
     parts = [_HEAD.pack(width)]
@@ -75,20 +75,19 @@ def squeezed(data: np.ndarray, width: int) -> bytes:
     return b"".join([*parts, every[whole:]])
 
 
-def expanded(data: np.ndarray, nbytes: int) -> np.ndarray:
+def expanded(data: memoryview, nbytes: int) -> bytearray:
     """What was squeezed, `nbytes` of it."""
     rest = memoryview(data.tobytes())
     (width,) = _HEAD.unpack_from(rest)
     at, whole = _HEAD.size, nbytes - nbytes % width
-    made = np.empty(nbytes, np.uint8)
+    made = bytearray(nbytes)
     for place in range(width):
         deflated, length = _PLACE.unpack_from(rest, at)
         at += _PLACE.size
         kept = rest[at : at + length]
-        those = zlib.decompress(kept) if deflated else kept
-        made[place:whole:width] = np.frombuffer(those, np.uint8)
+        made[place:whole:width] = zlib.decompress(kept) if deflated else kept
         at += length
-    made[whole:] = np.frombuffer(rest[at:], np.uint8)
+    made[whole:] = rest[at:]
     return made
 
 
@@ -98,7 +97,7 @@ class Squeezer:
     def __init__(self) -> None:
         self._gains: dict[object, Gain] = {}
 
-    def part(self, parcel: object, data: np.ndarray, link_bytes_per_s: float) -> np.ndarray:
+    def part(self, parcel: object, data: memoryview, link_bytes_per_s: float) -> memoryview | bytes:
         """`data`, or fewer bytes that stand for it; as it is where nothing is known of the link
         (0 bytes/s).
         """
@@ -110,9 +109,9 @@ class Squeezer:
         if not gain.worth(link_bytes_per_s):
             return data
         fewer = squeezed(data, gain.width)
-        return np.frombuffer(fewer, np.uint8) if len(fewer) < data.nbytes else data
+        return fewer if len(fewer) < data.nbytes else data
 
 
-def part_of(came: np.ndarray, nbytes: int) -> np.ndarray:
+def part_of(came: memoryview, nbytes: int) -> memoryview | bytearray:
     """What `Squeezer.part` was given, so many bytes of it."""
     return came if came.nbytes == nbytes else expanded(came, nbytes)

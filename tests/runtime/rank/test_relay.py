@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from avial_lab.runtime.rank.relay import Forged, Hub, Line, _send_file
+from avial_lab.runtime.rank.relay import Forged, Hub, Line, _Way
 from tests.waiting import wait_until
 
 TOKEN = b"secret"
@@ -81,6 +83,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, Line]]:
     threading.Thread(target=hub._accept, daemon=True).start()
     line = Line(socket.create_connection(listener.getsockname()), TOKEN, hub=False)
     line.send("hello", rank=1, host="far")
+    wait_until((tmp_path / "1.here").exists)
     yield tmp_path, line
     hub._ending.set()
     line.close()
@@ -93,17 +96,40 @@ def test_a_rank_gets_its_inputs_and_leaves_its_outcome(served, tmp_path):
     assert (words["name"], data) == ("1.in.0.npy", b"mine")
     assert line.receive()[0]["kind"] == "go"
     outcome = tmp_path / "1.outcome"
-    large = b"y" * (2 << 20)
+    large = random.Random(0).randbytes(2 << 20)
     source = tmp_path / "source"
     source.mkdir()
     (source / "1.outcome").write_bytes(large)
-    _send_file(line, source / "1.outcome")
+    _Way(line).send(source / "1.outcome")
     line.send("print", b"said\n")
     line.send("exit", status=0)
     assert line.receive()[0]["kind"] == "noted"
     assert outcome.read_bytes() == large
     assert (folder / "1.out").read_bytes() == b"said\n"
     assert (folder / "1.exit").read_text() == "0\n"
+
+
+def test_what_goes_over_a_slow_way_is_squeezed(served, tmp_path, monkeypatch):
+    folder, line = served
+    numbers = struct.pack("<500000d", *(k / 8 for k in range(500_000)))
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "1.out.0.npy").write_bytes(numbers)
+    monkeypatch.setattr(line, "unanswered_bytes", lambda: way._sent - (1 << 20))
+    way = _Way(line)
+    way._began -= 10.0
+    way.send(source / "1.out.0.npy")
+    line.send("exit", status=0)
+    wait_until((folder / "1.exit").exists)
+    assert (folder / "1.out.0.npy").read_bytes() == numbers
+    assert way._sent < 0.7 * len(numbers)
+
+
+def test_a_chunk_that_grows_beyond_its_bounds_is_refused(served):
+    folder, line = served
+    line.send("file", b"x", name="1.outcome", first=True, last=True, of=1 << 40)
+    wait_until((folder / "1.lost").exists)
+    assert not (folder / "1.outcome").exists()
 
 
 @pytest.mark.parametrize("name", ["../evil", "0.outcome", "1.exit", "cluster.json", "1.outcome/x"])

@@ -18,6 +18,9 @@ from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_si
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
 from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
+from avial_lab.compiler.frontends.mlir.gpu_functions import launch_in_place
+from avial_lab.compiler.frontends.mlir.gpu_memory import settle_gpu_memory
+from avial_lab.compiler.frontends.mlir.gpu_threads import settle_threads
 from avial_lab.compiler.frontends.mlir.launch_limits import check_launches
 from avial_lab.compiler.frontends.mlir.launches import size_launches
 from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
@@ -119,6 +122,7 @@ def _program(
     count_unsigned_in_index(module.operation)
     read_only = bind_arguments(function, binding, scalars)
     size_launches(launches)
+    _settle_gpu(module)
     resolve_roles(function, elaboration, read_only)
     return module
 
@@ -136,6 +140,7 @@ def _settle_plain(
     if not any(True for _ in functions_of(module)):
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
+    _settle_gpu(module)
     one_function(module, name)
     drop_memory_spaces(module)
     tensors = has_tensors(module)
@@ -154,6 +159,13 @@ def _settle_plain(
     if binding is not None:
         known = [*(buffer.name for buffer in binding.buffers), *scalars] if dynamic else []
         check_sizes(settle_open_results(module, function), but=known)
+
+
+def _settle_gpu(module: ir.Module) -> None:
+    """The gpu dialect as others write it, in as few of its operations as all that follows knows."""
+    launch_in_place(module)
+    settle_gpu_memory(module)
+    settle_threads(module)
 
 
 def _read_plain(

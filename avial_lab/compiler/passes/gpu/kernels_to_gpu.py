@@ -162,6 +162,12 @@ def _share_among_block(function: ir.Operation) -> None:
     if shared:
         count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared))
         function.attributes["workgroup_attributions"] = count
+        facts = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(count.type, _ALIGNED)})
+        function.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([facts] * len(shared))
+
+
+_ALIGNED = 16
+"""Bytes; memory that is bytes to its block may be numbers of any size to its threads."""
 
 
 def _move_body(

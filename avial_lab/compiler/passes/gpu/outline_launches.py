@@ -6,13 +6,11 @@ emulated device, and calls that put kernels into a queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, func, memref
 
-from avial_lab.compiler.codegen.loops.kernel_bodies import why_not_in_thread
 from avial_lab.compiler.codegen.loops.kernel_functions import (
     NUMBERS,
     calls_on_devices,
@@ -20,40 +18,33 @@ from avial_lab.compiler.codegen.loops.kernel_functions import (
     name_chip,
     refuse_kernel,
 )
+from avial_lab.compiler.codegen.loops.launch_bodies import (
+    INDICES,
+    first_not_launched,
+    memory_of,
+)
 from avial_lab.compiler.ir.attributes import (
     BLOCKS,
     KERNEL,
     LAUNCHER,
     NO_ALIAS,
     ON_DEVICE,
-    PLACES,
     QUEUED,
     SHARED,
     WORKGROUP,
 )
 from avial_lab.compiler.ir.captures import Captured, remap
-from avial_lab.compiler.ir.effects import is_pure, text_attribute
+from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.nesting import FORS, parent_of
 from avial_lab.compiler.ir.operations import (
     constant_of,
     functions_in,
-    nbytes_of,
     operations_in,
     operations_named,
 )
 from avial_lab.compiler.ir.remarks import add_remark
-from avial_lab.core.words import format_bytes
 
 NAME = "outline-launches"
-
-_AROUND = frozenset({*FORS, "scf.if", "affine.if", "scf.yield", "affine.yield", "func.return"})
-"""What the host may do around launches: it has none of the device's memory."""
-
-_OF_THREADS = frozenset({"gpu.barrier", "gpu.terminator", "memref.atomic_rmw"})
-
-MOST_STATIC_SHARED = 48 << 10
-"""Bytes that a block may have without asking for more (CUDA C++ Programming Guide, 16)."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +65,14 @@ class OutlineLaunches:
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context, ir.Location.unknown(module.context):
-            launched = calls_on_devices(module, having=PLACES)
+            launched = calls_on_devices(module)
             for function in functions_in(module):
                 if text_attribute(function, "sym_name") not in launched:
                     continue
                 launches = operations_named(function, "gpu.launch")
                 if not launches:
                     continue
-                found = _why_not(function)
+                found = first_not_launched(function)
                 if found is None:
                     for launch in launches:
                         _Launch(module, function, launch).write()
@@ -94,73 +85,8 @@ class OutlineLaunches:
         return NAME
 
 
-def _why_not(function: ir.Operation) -> tuple[ir.Operation, str] | None:
-    """What keeps its launches from being kernels, and why."""
-    for op in operations_in(function):
-        launch = _launch_around(op)
-        if op.name == "gpu.launch":
-            why = _why_not_launched(op)
-        elif launch is not None:
-            why = _why_not_in_launch(op)
-        elif op.name in _AROUND or is_pure(op):
-            why = "it hands on numbers between launches" if _hands_on(op) else ""
-        else:
-            why = f"it has {op.name} beside its launches"
-        if why:
-            return op, why
-    return None
-
-
-def _hands_on(op: ir.Operation) -> bool:
-    return op.name in (*FORS, "scf.if", "affine.if") and len(op.results) > 0
-
-
-def _launch_around(op: ir.Operation) -> ir.Operation | None:
-    around = parent_of(op)
-    while around is not None and around.name != "gpu.launch":
-        around = parent_of(around)
-    return around
-
-
-def _why_not_launched(launch: ir.Operation) -> str:
-    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    if len(launch.regions[0].blocks) != 1:
-        return "its kernel has several blocks"
-    if segments[0] or any(segments[7:]) or len(launch.results):
-        return (
-            "its launch is asynchronous, has clusters or shared memory of a size known at run time"
-        )
-    if any(constant_of(value) is None for value in list(launch.operands)[3:6]):
-        return "the threads of a block are known only at run time"
-    shared, _ = _memory_of(launch)
-    nbytes = sum(nbytes_of(ir.MemRefType(each.type)) for each in shared)
-    if nbytes > MOST_STATIC_SHARED:
-        most = format_bytes(MOST_STATIC_SHARED)
-        return f"its blocks share {format_bytes(nbytes)}, and kernels are made with up to {most}"
-    return ""
-
-
-def _why_not_in_launch(op: ir.Operation) -> str:
-    if op.name in _OF_THREADS or op.name in _INDICES:
-        return ""
-    return f"it has {op.name}" if op.name.startswith("gpu.") else why_not_in_thread(op)
-
-
-_INDICES = frozenset(
-    f"gpu.{name}" for name in ("block_id", "thread_id", "block_dim", "grid_dim", "global_id")
-)
-
-_BLOCK, _THREAD, _GRID, _WIDTH, _MEMORY = 0, 3, 6, 9, 12
-"""Where block ids, thread ids, the grid, a block, and memory begin in a launch's arguments."""
-
-
-def _memory_of(launch: ir.Operation) -> tuple[Sequence[ir.Value], Sequence[ir.Value]]:
-    """Of a block, and of a thread."""
-    given = list(launch.regions[0].blocks[0].arguments)[_MEMORY:]
-    count = 0
-    if "workgroup_attributions" in launch.attributes:
-        count = ir.IntegerAttr(launch.attributes["workgroup_attributions"]).value
-    return given[:count], given[count:]
+_BLOCK, _THREAD, _GRID, _WIDTH = 0, 3, 6, 9
+"""Where block ids, thread ids, the grid and a block begin in a launch's arguments."""
 
 
 @dataclass
@@ -240,7 +166,7 @@ class _Launch:
         name_chip(function.operation, self.function)
         block = function.operation.regions[0].blocks[0]
         numbers = list(block.arguments)[-len(NUMBERS) :]
-        shared, own = _memory_of(self.launch)
+        shared, own = memory_of(self.launch)
         with ir.InsertionPoint(block), self.launch.location:
             for memory in (*shared, *own):
                 made = memref.alloca(ir.MemRefType(memory.type), [], [])
@@ -254,7 +180,7 @@ class _Launch:
                 inside.update(zip(view.operation.results, copy.operation.results, strict=True))
             func.ReturnOp([])
         for op in list(operations_in(function.operation)):
-            if op.name in _INDICES and op.name != "gpu.grid_dim":
+            if op.name in INDICES and op.name != "gpu.grid_dim":
                 with ir.InsertionPoint(op), op.location:
                     op.result.replace_all_uses_with(self._number(op, numbers))
                 op.erase()

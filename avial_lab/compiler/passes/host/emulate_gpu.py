@@ -6,17 +6,22 @@ Module with gpu.launch -> module without the gpu dialect.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
+from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
 from avial_lab.compiler.ir.attributes import ON_DEVICE
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import nbytes_of, operations_in
 from avial_lab.core.errors import PassError
+from avial_lab.machine.devices import CPU, kind_for
+from avial_lab.machine.devices.cuda import LANES
 
 _DIMENSIONS = ("x", "y", "z")
 _FIRST_ARGUMENT = {
@@ -41,7 +46,8 @@ class EmulateGpu:
     (`%x` of A used in B) is computed again where that is the same, else kept in an array with one
     place for each thread. A loop or an if around a barrier has to be uniform (the same for all
     threads of a block, as the barrier itself demands); it is then drawn out of the loop over the
-    threads.
+    threads. A shuffle is two such ends: what all lanes of a warp have is written before it is read;
+    around it a condition may differ between threads.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -81,11 +87,15 @@ class _Launch:
         self.places: dict[ir.Value, ir.Value] = {}
         self.segment_of: dict[ir.Value, int] = {}
         self.allocated: list[ir.Value] = []
+        # Of which threads run what is written now, where that are not all.
+        self.active: ir.Value | None = None
+        self.conditions: dict[ir.Operation, list[ir.Value]] = {}
+        self.slots: dict[str, ir.Value] = {}
 
     def emulate(self) -> None:
         _replace_index_operations(self.op, self.body)
         for op in operations_in(self.op):
-            if op.name.startswith("gpu.") and op.name not in ("gpu.barrier", "gpu.terminator"):
+            if op.name.startswith("gpu.") and op.name not in _KNOWN:
                 raise PassError(
                     f"{op.name} is not yet lowered for the emulated GPU",
                     span=span_of(op.location),
@@ -103,6 +113,7 @@ class _Launch:
                 outside.values[arguments[9 + d]] = self.block[d]
             self._place_attributions(arguments[12:], outside)
             self._number_segments(list(self.body.operations), 0)
+            self.varying = _varying(self.op, arguments[3:6])
             with ir.InsertionPoint(self._loops(self.grid, arguments[:3], outside)):
                 self._write_block(list(self.body.operations)[:-1], outside)
             for buffer in self.allocated:
@@ -134,7 +145,7 @@ class _Launch:
         stretch: list[ir.Operation] = []
         for view in ops:
             op = view.operation
-            if not _holds_barrier(op):
+            if not _ends_stretch(op):
                 stretch.append(op)
                 continue
             self._write_threads(stretch, scope)
@@ -142,24 +153,41 @@ class _Launch:
             if op.name == "scf.for":
                 self._write_uniform_for(op, scope)
             elif op.name == "scf.if":
-                self._write_uniform_if(op, scope)
+                self._write_if(op, scope)
+            elif op.name == "scf.while":
+                self._write_while(op, scope)
+            elif op.name == "gpu.shuffle":
+                self._write_shuffle(op, scope)
             elif op.name != "gpu.barrier":
                 raise PassError(
-                    f"gpu.barrier inside {op.name} is not yet lowered for the emulated GPU",
+                    f"{_phase_in(op)} inside {op.name} is not yet lowered for the emulated GPU",
                     span=span_of(op.location),
-                    hint="move the barrier to the kernel's top level, or into a uniform scf.for",
+                    hint="move it to the kernel's top level, or into a uniform scf.for",
                 )
         self._write_threads(stretch, scope)
 
     def _write_threads(self, ops: Sequence[ir.Operation], scope: _Scope) -> None:
         if not ops:
             return
+        with self._each_thread(scope) as inner:
+            for op in ops:
+                self._write_op(op, inner)
+
+    @contextmanager
+    def _each_thread(self, scope: _Scope, *, all_: bool = False) -> Iterator[_Scope]:
+        """What is written meanwhile is for each active thread, or for each that there is."""
         inner = scope.copy()
         arguments = list(self.body.arguments)
         with ir.InsertionPoint(self._loops(self.block, arguments[3:6], inner)):
             self.thread = self._thread_number(inner)
-            for op in ops:
-                self._write_op(op, inner)
+            if all_ or self.active is None:
+                yield inner
+                return
+            branch = scf.IfOp(memref.load(self.active, [self.thread]))
+            with ir.InsertionPoint(branch.then_block):
+                end = scf.YieldOp([])
+            with ir.InsertionPoint(end.operation):
+                yield inner
 
     def _thread_number(self, scope: _Scope) -> ir.Value:
         x, y, z = (scope.values[argument] for argument in list(self.body.arguments)[3:6])
@@ -215,7 +243,7 @@ class _Launch:
         """
         for view in ops:
             op = view.operation
-            if not _holds_barrier(op):
+            if not _ends_stretch(op):
                 for result in op.results:
                     self.segment_of[result] = segment
                 for operand in _used_by(op):
@@ -224,9 +252,10 @@ class _Launch:
             segment += 1
             for operand in op.operands:
                 self._keep(operand, segment)
+            self._make_room_around(op)
             for region in op.regions:
                 for block in region.blocks:
-                    for argument in list(block.arguments)[1:] if op.name == "scf.for" else ():
+                    for argument in _carried(op, block):
                         self.segment_of[argument] = segment
                         self._give_place(argument)
                     segment = self._number_segments(list(block.operations), segment) + 1
@@ -234,6 +263,22 @@ class _Launch:
                 self.segment_of[result] = -1
                 self._give_place(result)
         return segment
+
+    def _make_room_around(self, op: ir.Operation) -> None:
+        """For what a shuffle exchanges, and for which threads what is around it is done."""
+        if op.name == "gpu.shuffle":
+            kind = op.operands[0].type
+            if str(kind) not in self.slots:
+                self.slots[str(kind)] = self._place_for(kind)
+        elif op.name in ("scf.if", "scf.while"):
+            bit = ir.IntegerType.get_signless(1)
+            self.conditions[op] = [self._place_for(bit) for _ in op.regions]
+
+    def _place_for(self, kind: ir.Type) -> ir.Value:
+        dynamic = ir.ShapedType.get_dynamic_size()
+        place = memref.alloc(ir.MemRefType.get([dynamic], kind), [self.threads], [])
+        self.allocated.append(place)
+        return place
 
     def _keep(self, value: ir.Value, segment: int) -> None:
         defined = self.segment_of.get(value)
@@ -261,11 +306,10 @@ class _Launch:
                 return
             size = arith.muli(self.threads, arith.constant(self.index, _nbytes(kind)))
             place = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(8))
+            self.places[value] = memref.alloc(place, [size], [])
+            self.allocated.append(self.places[value])
         else:
-            size = self.threads
-            place = ir.MemRefType.get([dynamic], value.type)
-        self.places[value] = memref.alloc(place, [size], [])
-        self.allocated.append(self.places[value])
+            self.places[value] = self._place_for(value.type)
 
     def _place_attributions(self, arguments: Sequence[ir.Value], scope: _Scope) -> None:
         """Workgroup memory is one buffer for all blocks in turn; private memory one place for each
@@ -289,6 +333,17 @@ class _Launch:
 
     # -- uniform control flow around barriers ------------------------------------------------------
 
+    def _is_uniform(self, value: ir.Value, scope: _Scope) -> bool:
+        """Whether `_uniform` can compute it."""
+        if value in scope.values:
+            return True
+        if value not in self.segment_of and value not in list(self.body.arguments):
+            return True
+        owner = value.owner
+        if isinstance(owner, ir.Block) or not is_pure(owner.operation):
+            return False
+        return all(self._is_uniform(operand, scope) for operand in _used_by(owner.operation))
+
     def _uniform(self, value: ir.Value, scope: _Scope, user: ir.Operation) -> ir.Value:
         """`value`, computed once for the whole block of threads."""
         if value in scope.values:
@@ -298,7 +353,7 @@ class _Launch:
         owner = value.owner
         if isinstance(owner, ir.Block) or not is_pure(owner.operation):
             raise PassError(
-                f"gpu.barrier inside {user.name}"
+                f"{_phase_in(user)} inside {user.name}"
                 " whose bounds or condition may differ between threads",
                 span=span_of(user.location),
                 hint="compute them from constants, arguments and block ids only",
@@ -308,6 +363,15 @@ class _Launch:
         copy = owner.operation.clone()
         remap(copy, scope.values)
         return copy.results[list(owner.operation.results).index(value)]
+
+    def _of_first(self, value: ir.Value, scope: _Scope, user: ir.Operation) -> ir.Value:
+        """`value`, which all threads have, as the first of them has it."""
+        inner = scope.copy()
+        for argument in list(self.body.arguments)[3:6]:
+            inner.values[argument] = self.zero
+        self.thread = self.zero
+        self._bind(value, inner, user)
+        return inner.values.get(value, value)
 
     def _write_uniform_for(self, op: ir.Operation, scope: _Scope) -> None:
         low, high, step = (self._uniform(value, scope, op) for value in list(op.operands)[:3])
@@ -325,8 +389,114 @@ class _Launch:
             scf.YieldOp([])
         self._hand_over(carried, list(op.results), scope, op)
 
+    def _write_if(self, op: ir.Operation, scope: _Scope) -> None:
+        differs = not self._is_uniform(op.operands[0], scope)
+        if differs and _phase_in(op) == "gpu.shuffle":
+            self._write_branches(op, scope)
+        else:
+            self._write_uniform_if(op, scope)
+
+    def _write_branches(self, op: ir.Operation, scope: _Scope) -> None:
+        """One after the other, each for those of the threads that take it."""
+        taken, outer = self.conditions[op], self.active
+        true = arith.constant(ir.IntegerType.get_signless(1), 1)
+        with self._each_thread(scope, all_=True) as inner:
+            self._bind(op.operands[0], inner, op)
+            condition = inner.values.get(op.operands[0], op.operands[0])
+            runs = true if outer is None else memref.load(outer, [self.thread])
+            memref.store(arith.andi(runs, condition), taken[0], [self.thread])
+            others = arith.andi(runs, arith.xori(condition, true))
+            memref.store(others, taken[1], [self.thread])
+        for region, active in zip(op.regions, taken, strict=True):
+            if not len(region.blocks):
+                continue
+            self.active = active
+            ops = list(region.blocks[0].operations)
+            inner = scope.copy()
+            self._write_block(ops[:-1], inner)
+            self._hand_over(list(ops[-1].operands), list(op.results), inner, op)
+        self.active = outer
+
+    def _write_while(self, op: ir.Operation, scope: _Scope) -> None:
+        """Round by round for those of the threads that go on, until there is none."""
+        runs, outer = self.conditions[op][0], self.active
+        bit, flag = ir.IntegerType.get_signless(1), self.conditions[op][1]
+        true, false = arith.constant(bit, 1), arith.constant(bit, 0)
+        before, after = (region.blocks[0] for region in op.regions)
+        self._hand_over(list(op.operands), list(before.arguments), scope, op)
+        with self._each_thread(scope, all_=True):
+            begins = true if outer is None else memref.load(outer, [self.thread])
+            memref.store(begins, runs, [self.thread])
+        self.active = runs
+        with op.location:
+            loop = scf.WhileOp([], [])
+        rounds = [ir.Block.create_at_start(region, []) for region in loop.operation.regions]
+        with ir.InsertionPoint(rounds[0]):
+            inner, ops = scope.copy(), list(before.operations)
+            self._write_block(ops[:-1], inner)
+            goes_on, *handed = list(ops[-1].operands)
+            self._hand_over(handed, list(op.results), inner, op)
+            self._hand_over(handed, list(after.arguments), inner, op)
+            memref.store(false, flag, [self.zero])
+            with self._each_thread(inner) as own:
+                self._bind(goes_on, own, op)
+                condition = own.values.get(goes_on, goes_on)
+                memref.store(condition, runs, [self.thread])
+                any_ = arith.ori(condition, memref.load(flag, [self.zero]))
+                memref.store(any_, flag, [self.zero])
+            scf.ConditionOp(memref.load(flag, [self.zero]), [])
+        with ir.InsertionPoint(rounds[1]):
+            inner, ops = scope.copy(), list(after.operations)
+            self._write_block(ops[:-1], inner)
+            self._hand_over(list(ops[-1].operands), list(before.arguments), inner, op)
+            scf.YieldOp([])
+        self.active = outer
+
+    def _write_shuffle(self, op: ir.Operation, scope: _Scope) -> None:
+        """Each lane's value goes to its slot, then each lane reads that of another; it has its own
+        where there is no such lane.
+        """
+        value, offset, width = list(op.operands)
+        slots = self.slots[str(value.type)]
+        with op.location:
+            with self._each_thread(scope) as inner:
+                self._bind(value, inner, op)
+                memref.store(inner.values.get(value, value), slots, [self.thread])
+            with self._each_thread(scope) as inner:
+                numbers: list[ir.Value] = []
+                for number in (offset, width):
+                    self._bind(number, inner, op)
+                    known = inner.values.get(number, number)
+                    numbers.append(arith.index_cast(self.index, known))
+                source, valid = self._source(str(op.attributes["mode"]), *numbers)
+                ult = arith.CmpIPredicate.ult
+                is_there = arith.andi(valid, arith.cmpi(ult, source, self.threads))
+                taken = arith.select(is_there, source, self.thread)
+                for result, got in zip(
+                    op.results, (memref.load(slots, [taken]), valid), strict=True
+                ):
+                    memref.store(got, self.places[result], [self.thread])
+
+    def _source(self, mode: str, offset: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The thread whose value this one gets, and whether that is one of the first `width` lanes
+        of its warp.
+        """
+        lane = arith.remui(self.thread, arith.constant(self.index, LANES))
+        if "xor" in mode:
+            other = arith.xori(lane, offset)
+        elif "up" in mode:
+            other = arith.subi(lane, offset)
+        else:
+            other = arith.addi(lane, offset) if "down" in mode else offset
+        valid = arith.cmpi(arith.CmpIPredicate.ult, other, width)
+        return arith.addi(arith.subi(self.thread, lane), other), valid
+
     def _write_uniform_if(self, op: ir.Operation, scope: _Scope) -> None:
-        condition = self._uniform(op.operands[0], scope, op)
+        condition = op.operands[0]
+        if self._is_uniform(condition, scope) or condition in self.varying:
+            condition = self._uniform(condition, scope, op)
+        else:
+            condition = self._of_first(condition, scope, op)
         has_else = len(op.regions[1].blocks) > 0
         with op.location:
             branch = scf.IfOp(condition, has_else=has_else)
@@ -356,10 +526,7 @@ class _Launch:
                     " gpu.barrier; not yet lowered for the emulated GPU",
                     span=span_of(user.location),
                 )
-        inner = scope.copy()
-        arguments = list(self.body.arguments)
-        with ir.InsertionPoint(self._loops(self.block, arguments[3:6], inner)):
-            self.thread = self._thread_number(inner)
+        with self._each_thread(scope) as inner:
             for source in sources:
                 self._bind(source, inner, user)
             # All are read before the first is written: a loop may swap two values.
@@ -369,11 +536,27 @@ class _Launch:
 
 
 def _for_the_host(module: ir.Operation) -> Iterator[ir.Operation]:
-    """All operations but those of kernels that only devices run."""
+    """All operations but those of kernels that only devices run, now or later."""
     for view in module.regions[0].blocks[0].operations:
-        if ON_DEVICE not in view.operation.attributes:
-            yield view.operation
-            yield from operations_in(view.operation)
+        if ON_DEVICE in view.operation.attributes:
+            continue
+        inside = list(operations_in(view.operation))
+        later = [op for op in inside if op.name == "gpu.launch" and _is_for_devices(op)]
+        left_out = {*later, *(op for launch in later for op in operations_in(launch))}
+        yield view.operation
+        yield from (op for op in inside if op not in left_out)
+
+
+def _is_for_devices(launch: ir.Operation) -> bool:
+    """Whether it is in a task for GPUs, which is made a kernel later."""
+    around = parent_of(launch)
+    while around is not None and around.name != "avial.task":
+        around = parent_of(around)
+    if around is None:
+        return False
+    target = around.operands[0].owner
+    arch = ir.StringAttr(target.attributes["arch"]).value
+    return kind_for(arch).family != CPU.family and first_not_launched(around) is None
 
 
 def _body(op: ir.Operation) -> ir.Block:
@@ -396,7 +579,6 @@ def _body(op: ir.Operation) -> ir.Block:
 
 def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
     """`gpu.thread_id x` and its like are the launch's own block arguments."""
-    start = ir.InsertionPoint.at_block_begin(body)
     arguments = list(body.arguments)
     for op in list(operations_in(launch)):
         if op.name not in _FIRST_ARGUMENT and op.name != "gpu.global_id":
@@ -407,7 +589,7 @@ def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
             if f"dim {name}" in str(op.attributes["dimension"])
         )
         if op.name == "gpu.global_id":
-            with start, op.location:
+            with ir.InsertionPoint(op), op.location:
                 skipped = arith.muli(arguments[d], arguments[9 + d])
                 value = arith.addi(skipped, arguments[3 + d])
         else:
@@ -416,10 +598,78 @@ def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
         op.erase()
 
 
-def _holds_barrier(op: ir.Operation) -> bool:
-    return op.name == "gpu.barrier" or any(
-        inner.name == "gpu.barrier" for inner in operations_in(op)
-    )
+_PHASES = ("gpu.barrier", "gpu.shuffle")
+"""What all threads of a block, or of a warp, come to before any of them goes on."""
+
+_KNOWN = (*_PHASES, "gpu.terminator")
+
+
+def _ends_stretch(op: ir.Operation) -> bool:
+    return bool(_phase_in(op))
+
+
+def _phase_in(op: ir.Operation) -> str:
+    """What in it, or what it is, ends a stretch: a barrier, else a shuffle, else nothing."""
+    names = {op.name, *(inner.name for inner in operations_in(op))}
+    return next((name for name in _PHASES if name in names), "")
+
+
+def _varying(launch: ir.Operation, threads: Sequence[ir.Value]) -> set[ir.Value]:
+    """What may differ between threads: their numbers, what they load or exchange, and what comes of
+    such values or is handed on where such a value decides.
+    """
+    found, waiting = set(threads), list(threads)
+    goes_to: dict[ir.Value, list[ir.Value]] = {}
+    for op in operations_in(launch):
+        for sources, targets in _flows(op):
+            for source in sources:
+                goes_to.setdefault(source, []).extend(targets)
+        if op.name not in _FLOWS and not is_pure(op):
+            own = [
+                argument for r in op.regions for block in r.blocks for argument in block.arguments
+            ]
+            waiting += [value for value in (*op.results, *own) if value not in found]
+            found.update(waiting)
+    while waiting:
+        fresh = [value for value in goes_to.get(waiting.pop(), ()) if value not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+_FLOWS = ("scf.if", "scf.for", "scf.while")
+
+_Flow = tuple[Sequence[ir.Value], Sequence[ir.Value]]
+
+
+def _flows(op: ir.Operation) -> Iterator[_Flow]:
+    """What in an operation makes what else differ, if it does."""
+    if op.name not in _FLOWS:
+        if is_pure(op):
+            yield op.operands, op.results
+        return
+    blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+    ends = [list(list(block.operations)[-1].operation.operands) for block in blocks]
+    if op.name == "scf.if":
+        yield op.operands, op.results
+        handed = [(end, op.results) for end in ends]
+    elif op.name == "scf.for":
+        counter, *carried = blocks[0].arguments
+        yield list(op.operands)[:3], [counter, *carried, *op.results]
+        handed = [(values, to) for values in (list(op.operands)[3:], ends[0])
+                  for to in (carried, op.results)]  # fmt: skip
+    else:
+        goes_on, *passed = ends[0]
+        before, after = (block.arguments for block in blocks)
+        yield [goes_on], [*before, *after, *op.results]
+        handed = [(op.operands, before), (ends[1], before), (passed, after), (passed, op.results)]
+    for values, to in handed:
+        yield from (([value], [target]) for value, target in zip(values, to, strict=True))
+
+
+def _carried(op: ir.Operation, block: ir.Block) -> Sequence[ir.Value]:
+    """What each thread has in a block of its own; a loop's counter is the same for all."""
+    return list(block.arguments)[1:] if op.name == "scf.for" else list(block.arguments)
 
 
 def _used_by(op: ir.Operation) -> list[ir.Value]:

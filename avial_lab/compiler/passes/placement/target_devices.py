@@ -15,8 +15,9 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import (
     is_launched_from_host,
     why_no_kernel,
 )
+from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
 from avial_lab.compiler.ir.attributes import PHASES
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.ir.phases import reduced_arrays
 from avial_lab.compiler.ir.remarks import say_why
 from avial_lab.machine.devices import CPU, DeviceKind, kind_for
@@ -80,6 +81,9 @@ def _asks_for(op: ir.Operation) -> DeviceKind:
 
 def _stays(op: ir.Operation) -> str:
     """Why it is not for a GPU; "" where it is."""
+    if operations_named(op, "gpu.launch"):
+        found = first_not_launched(op)
+        return "" if found is None else found[1]
     if op.name != "avial.replicate":
         return why_no_kernel(op) or _why_no_threads(op)
     if reduced_arrays(op):

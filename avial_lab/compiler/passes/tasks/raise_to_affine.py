@@ -56,7 +56,7 @@ class RaiseToAffine:
     after:   affine.for %i = 1 to %n { %x = affine.load %A[%i + 2] … }
 
     A loop stays that has no step or no bounds that are known so, or that counts in another type
-    than index, and what depends on its variable.
+    than index, and what depends on its variable; so does what a launch's threads do.
     So does what takes a number that is read from memory: it will be read in a task, and affine
     operations take no value from there. Where the text has such, its function is lowered first.
     """
@@ -71,6 +71,13 @@ class RaiseToAffine:
 
     def __str__(self) -> str:
         return "raise-to-affine"
+
+
+def _outside_launches(function: ir.Operation) -> list[ir.Operation]:
+    """What is in it but what threads do, where barriers may be: affine loops have none."""
+    launches = operations_named(function, "gpu.launch")
+    of_threads = {op for launch in launches for op in operations_in(launch)}
+    return [op for op in operations_in(function) if op not in of_threads]
 
 
 class _Raising:
@@ -103,7 +110,7 @@ class _Raising:
         """Outer before inner. What is asked of values is asked first: one that is made may lie
         where another was erased.
         """
-        inside = list(operations_in(self.function))
+        inside = _outside_launches(self.function)
         loops = [(op, self._ends_of(op)) for op in inside if op.name == "scf.for"]
         accesses = [
             (op, self._forms_of(_subscripts(op)))

@@ -1,0 +1,266 @@
+"""Kernels in the gpu dialect as other compilers write it: warps, reductions of blocks, branches,
+memory of a size that the launch gives, modules, tokens. What runs is compared with NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import avial_lab
+from avial_lab.bundle.pack import TASKS
+from avial_lab.compiler.requests import RunReference, Source
+from avial_lab.core.buffers import bind_arrays, read_box
+from avial_lab.core.errors import AvialError
+from avial_lab.core.regions import Box
+from avial_lab.program.compiler_client import shared_compiler
+
+OTHERS = next(path for path in TASKS if path.stem == "others").read_text()
+
+Arrays = dict[str, np.ndarray]
+
+
+def arrays_of_others() -> Arrays:
+    rng = np.random.default_rng(3)
+    given: Arrays = {
+        "x": rng.normal(size=1000).astype(np.float32),
+        "m": rng.integers(-99, 99, (32, 64)).astype(np.int32),
+    }
+    shapes = {"rows": (8,), "warps": (32,), "most": (8,), "turned": (64, 32), "lanes": (4, 64)}
+    for name, shape in shapes.items():
+        given[name] = np.full(shape, -7, np.float32 if name in ("rows", "warps") else np.int32)
+    return given
+
+
+def check_others(arrays: Arrays) -> None:
+    x = np.append(arrays["x"], np.zeros(24, np.float32))
+    bound = 8 * np.finfo(np.float32).eps
+    for name, parts in (("rows", 8), ("warps", 32)):
+        rows = x.reshape(parts, -1)
+        assert (abs(arrays[name] - rows.sum(1)) <= bound * abs(rows).sum(1)).all()
+    assert arrays["most"].tolist() == [128 * b + 127 for b in range(8)]
+    np.testing.assert_array_equal(arrays["turned"], arrays["m"].T)
+    v = arrays["m"][0].reshape(2, 32)
+    before, behind = np.roll(v, 1, 1), np.roll(v, -1, 1)
+    before[:, 0] = behind[:, -1] = 0
+    sums = np.repeat(v.reshape(2, 4, 8).sum(2), 8, 1)
+    wanted = [before, behind, np.repeat(v[:, 31:], 32, 1), sums]
+    np.testing.assert_array_equal(arrays["lanes"], np.reshape(wanted, (4, 64)))
+
+
+@pytest.mark.quick("gpu-1")
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_modules_of_kernels(on: str, ranks: int) -> None:
+    gpus = {"gpus": ranks, "on": "gpu"} if on == "gpu" else {}
+    program = avial_lab.compile(OTHERS, arrays=arrays_of_others(), ranks=ranks, **gpus)
+    seeds = (0, 7) if on == "gpu" else (0,)
+    for seed in seeds:
+        program.run(check=True, device_seed=seed, oversubscribe=True)
+        check_others({name: np.asarray(array) for name, array in program.arrays.items()})
+    if on == "gpu":
+        rows = [str(row) for row in program.binary.manifest.kernels]
+        assert rows[1:] == [
+            "S2_kernel: 8 blocks of 128 threads, which share 528 B",
+            "S3_kernel: 4 x 2 blocks of 16 x 16 threads, which share 1.12 KiB",
+            "S4_kernel: 1 block of 64 threads",
+        ]
+        ptx = "\n".join(program.binary.ptx.values())
+        for form in ("shfl.sync.bfly", "shfl.sync.up", "shfl.sync.idx", ".shared .align 16"):
+            assert form in ptx
+
+
+# One operation at a time, in the reference: the same code as on the emulated device --------------
+
+
+def launched(body: str, element: str, threads: int, more: str = "") -> str:
+    return f"""
+  func.func @f(%a: memref<2x{threads}x{element}>, %b: memref<2x{threads}x{element}>) {{
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %n = arith.constant {threads} : index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {more} {{
+      %v = memref.load %a[%bx, %tx] : memref<2x{threads}x{element}>
+{body}
+      memref.store %r, %b[%bx, %tx] : memref<2x{threads}x{element}>
+      gpu.terminator
+    }}
+    return
+  }}"""
+
+
+def by_reference(text: str, arrays: Arrays) -> Arrays:
+    binding = bind_arrays(arrays)
+    data = {s.name: read_box(arrays, s, Box.whole(s.shape)) for s in binding.storages}
+    answer = shared_compiler().ask(RunReference(Source(text, "others", binding), data))
+    assert answer.violations == ()
+    return {name: answer.data[name].reshape(arrays[name].shape) for name in arrays}
+
+
+def warps(v: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`of` each warp's values in a row."""
+    parts = [of(v[:, k : k + 32]) for k in range(0, v.shape[1], 32)]
+    return np.concatenate(parts, 1)
+
+
+def shifted(v: np.ndarray, by: int) -> np.ndarray:
+    lanes = np.arange(v.shape[1])
+    source = lanes + by
+    return v[:, np.where((source >= 0) & (source < v.shape[1]), source, lanes)]
+
+
+def all_lanes(sums: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(sums[:, None], v.shape)
+
+
+def clustered(v: np.ndarray) -> np.ndarray:
+    """Sums of the lanes k, k + 2, k + 4, k + 6."""
+    sums = v.reshape(v.shape[0], -1, 4, 2).sum(2)
+    return np.broadcast_to(sums[:, :, None], (*sums.shape[:2], 4, 2)).reshape(v.shape)
+
+
+OPERATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "all_reduce": (
+        "%r = gpu.all_reduce add %v uniform {} : (T) -> T",
+        lambda v: all_lanes(v.sum(1), v),
+    ),
+    "all_reduce with a body": (
+        """%r = gpu.all_reduce %v {
+           ^bb0(%l: T, %m: T):
+             %larger = arith.MAX %l, %m : T
+             gpu.yield %larger : T
+           } : (T) -> T""",
+        lambda v: all_lanes(v.max(1), v),
+    ),
+    "subgroup_reduce": (
+        "%r = gpu.subgroup_reduce add %v : (T) -> T",
+        lambda v: warps(v, lambda w: all_lanes(w.sum(1), w)),
+    ),
+    "subgroup_reduce of a cluster": (
+        "%r = gpu.subgroup_reduce add %v cluster(size = 4, stride = 2) : (T) -> T",
+        lambda v: warps(v, clustered),
+    ),
+    "shuffle down": (
+        """%far = arith.constant 3 : i32
+           %width = arith.constant 32 : i32
+           %r, %ok = gpu.shuffle down %v, %far, %width : T""",
+        lambda v: warps(v, lambda w: shifted(w, 3)),
+    ),
+    "shuffles in a loop": (
+        """%width = arith.constant 32 : i32
+           %c0 = arith.constant 0 : index
+           %c5 = arith.constant 5 : index
+           %r = scf.for %k = %c0 to %c5 step %c1 iter_args(%s = %v) -> (T) {
+             %one = arith.constant 1 : i32
+             %round = arith.index_cast %k : index to i32
+             %lane = arith.shli %one, %round : i32
+             %o, %ok = gpu.shuffle xor %s, %lane, %width : T
+             %t = arith.ADD %s, %o : T
+             scf.yield %t : T
+           }""",
+        lambda v: warps(v, lambda w: all_lanes(w.sum(1), w)),
+    ),
+    "a shuffle of the second warp alone": (
+        """%warp = gpu.subgroup_id : index
+           %second = arith.cmpi eq, %warp, %c1 : index
+           %r = scf.if %second -> T {
+             %far = arith.constant 0 : i32
+             %width = arith.constant 32 : i32
+             %o, %ok = gpu.shuffle idx %v, %far, %width : T
+             scf.yield %o : T
+           } else {
+             scf.yield %v : T
+           }""",
+        lambda v: np.where((np.arange(v.shape[1]) // 32 == 1)[None], v[:, 32:33], v),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ["f32", "i32"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_threads_do_together(operation: str, element: str) -> None:
+    threads = 100 if operation in ("all_reduce", "subgroup_reduce") else 64  # a warp of 4 lanes
+    body, meaning = OPERATIONS[operation]
+    names = {"f32": ("addf", "maxnumf"), "i32": ("addi", "maxsi")}[element]
+    body = body.replace("ADD", names[0]).replace("MAX", names[1])
+    for form in ("(T)", ": T", "-> T"):
+        body = body.replace(form, form.replace("T", element))
+    v = np.random.default_rng(4).integers(-50, 50, (2, threads))  # exact in f32, in any order
+    a = v.astype(np.float32 if element == "f32" else np.int32)
+    got = by_reference(launched(body, element, threads), {"a": a, "b": np.full_like(a, -7)})
+    np.testing.assert_array_equal(got["b"], meaning(v))
+
+
+def test_a_loop_with_barriers_until_a_number_is_small() -> None:
+    """As CUDA C++ has it: for (s = n / 2; s > 0; s >>= 1) { …; __syncthreads(); }."""
+    body = """%w = memref.alloca() : memref<1xi32>
+      cf.br ^head(%half : index)
+    ^head(%s: index):
+      %c0 = arith.constant 0 : index
+      %goes_on = arith.cmpi ugt, %s, %c0 : index
+      cf.cond_br %goes_on, ^body, ^end
+    ^body:
+      %adds = arith.cmpi ult, %tx, %s : index
+      scf.if %adds {
+        %other = arith.addi %tx, %s : index
+        %p = memref.load %share[%tx] : memref<64xi32, 3>
+        %q = memref.load %share[%other] : memref<64xi32, 3>
+        %t = arith.addi %p, %q : i32
+        memref.store %t, %share[%tx] : memref<64xi32, 3>
+      }
+      gpu.barrier
+      %next = arith.shrui %s, %c1 : index
+      cf.br ^head(%next : index)
+    ^end:
+      %r = memref.load %share[%c0] : memref<64xi32, 3>"""
+    begin = """      %half = arith.constant 32 : index
+      memref.store %v, %share[%tx] : memref<64xi32, 3>
+      gpu.barrier
+"""
+    a = np.random.default_rng(4).integers(-50, 50, (2, 64)).astype(np.int32)
+    text = launched(begin + body, "i32", 64, "workgroup(%share : memref<64xi32, 3>)")
+    got = by_reference(text, {"a": a, "b": np.full_like(a, -7)})
+    np.testing.assert_array_equal(got["b"], all_lanes(a.sum(1), a))
+
+
+LOWERED = """module attributes {gpu.container_module} {
+  func.func @f(%a: memref<2x64xi32>, %b: memref<2x64xi32>) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @m {
+    llvm.func @k() attributes {gpu.kernel} {
+      llvm.return
+    }
+  }
+}"""
+
+REFUSED = {
+    "kernel @m::@k is not in the program as a gpu.func": (LOWERED, 4),
+    "the shared memory of this launch has a size that is known only at run time": (
+        launched(
+            "%m = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>\n"
+            "%r = arith.addi %v, %v : i32",
+            "i32",
+            64,
+            "dynamic_shared_memory_size %size",
+        ).replace("%n =", "%d = memref.dim %a, %c1 : memref<2x64xi32>\n"
+                  "%size = arith.index_cast %d : index to i32\n%n ="),
+        8,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_done_is_said_where_it_stands(message: str) -> None:
+    text, line = REFUSED[message]
+    arrays = {"a": np.zeros((2, 64), np.int32), "b": np.zeros((2, 64), np.int32)}
+    with pytest.raises(AvialError, match=message) as caught:
+        avial_lab.compile(text, arrays=arrays, ranks=1)
+    assert caught.value.span is not None
+    assert caught.value.span.line == line
+    assert caught.value.hint
