@@ -469,6 +469,7 @@ def run(
     if resident is not None:
         # Arrays that lie elsewhere than planned may be used on devices at other moments.
         manifest = replace(manifest, inputs=(), stays=())
+    _here.turn_to(program)
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
@@ -591,6 +592,7 @@ class _Here:
     journal: Journal | None = None
     programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
     events: np.ndarray = field(default_factory=lambda: np.zeros((0, EVENT_WORDS), np.int64))
+    ran: LoadedProgram | None = None
     kept_for: str = ""
     kept: dict[str, np.ndarray] = field(default_factory=dict)
     residents: Residents = field(default_factory=Residents)
@@ -602,11 +604,14 @@ class _Here:
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""
         if key != self.kept_for:
-            before = self.programs.get(self.kept_for)
-            if before is not None:
-                before[0].drop_memory()
             self.kept_for, self.kept = key, {}
         return self.kept
+
+    def turn_to(self, program: LoadedProgram) -> None:
+        """It runs next: another that ran last gives back what it keeps, on devices, too."""
+        if self.ran is not None and self.ran is not program:
+            self.ran.drop_memory()
+        self.ran = program
 
     def take_staged(self, number: int) -> list[np.ndarray]:
         """The parcels that came before for that number, which are then no longer kept."""
