@@ -111,7 +111,7 @@ def refuse_too_large(stays: Sequence[Stay], ranks: int, place: int, free: int, t
     if needed <= free:
         return
     raise RunError(
-        f"{place_name(place, ranks)} has {free:,} bytes free of {total:,}, and the program needs "
-        f"{needed:,} there at once: {told(there)}",
+        f"{place_name(place, ranks)} has {free:,} bytes of memory free of {total:,}, and the "
+        f"program needs {needed:,} there at once: {told(there)}",
         hint=WAY_OUT,
     )

@@ -3,6 +3,8 @@
     start HOSTS PPN    the cluster; answered by its status and the ranks' places
     carry MIB [HOW]    an array of that size to the ranks: of random numbers; `mapped`, in a file
                        that they see; `smooth`, of numbers that differ little
+    stay MIB           an array of that size, of numbers that differ little, that stays with the
+                       ranks, and comes back
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -29,6 +31,7 @@ from avial_lab.core.errors import AvialError
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.hosts import Hosts
 from avial_lab.runtime.launch.progress import RunState
+from avial_lab.runtime.launch.residence import Residence
 
 SUMS = """
 func.func @sums(%a: memref<ROWSx1024xf64>, %b: memref<ROWSxf64>) {
@@ -129,6 +132,14 @@ class Client:
         assert program.trace is not None
         note = program.trace.note
         answer(right=right, said=said, bytes_per_s=array.nbytes / seconds, note=note)
+
+    def stay(self, mib: str) -> None:
+        assert self.cluster is not None
+        array = np.fromfunction(lambda i, j: i // 8 + j // 8, (int(mib) * 128, 1024))
+        residence = Residence(self.cluster)
+        kept = residence.put(array)
+        taken = residence.take(kept, array.dtype)
+        answer(right=bool(np.array_equal(taken, array)))
 
     def leave(self) -> None:
         assert self.cluster is not None

@@ -87,6 +87,23 @@ def test_arrays_over_a_link_slower_than_the_compressor_are_squeezed(
         client.ask("stop")
 
 
+def test_arrays_that_stay_go_squeezed_over_slow_links(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    """24 MiB there and back, at 6.25 MB/s each way of each host."""
+    for host in own_rig.hosts.values():
+        host.slow_down("50mbit")
+    with client_on(own_rig) as client:
+        client.ask(f"start {NODES} 1")
+        before = sent_bytes(own_rig.login), sum(map(sent_bytes, own_rig.nodes))
+        assert client.ask("stay 24")["right"]
+        there = sent_bytes(own_rig.login) - before[0]
+        back = sum(map(sent_bytes, own_rig.nodes)) - before[1]
+        record_property("bytes of 24 MiB there and back", (there, back))
+        assert max(there, back) < 0.7 * 24 * 2**20
+        client.ask("stop")
+
+
 def test_files_of_a_run_over_slow_links_are_squeezed(
     own_rig: Rig, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -4,7 +4,9 @@ the run, and what does not fit is told by array and device with nothing written.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,11 @@ import avial_lab
 from avial_lab.artifact.device_memory import WAY_OUT, Stay, fullest, most_bytes
 from avial_lab.core.errors import OptionError, RunError
 from avial_lab.runtime.launch.cluster import Cluster
+from avial_lab.runtime.native.loader import LoadedProgram, digest
+from avial_lab.runtime.rank import engine
+from avial_lab.runtime.rank.exchange import caller_arrays
+from avial_lab.runtime.rank.job import Options
+from avial_lab.runtime.rank.journal import Journal
 
 N = 100
 BYTES = N * 8
@@ -98,7 +105,9 @@ def test_as_much_is_taken_as_is_planned(text: str) -> None:
 def test_what_cannot_fit_is_told_before_the_run(text: str) -> None:
     given = arrays()
     program = compiled(text, given, gpu_memory=2 * BYTES - 1)
-    words = "gpu0 has 1,599 bytes free of 1,599, and the program needs 1,600 there at once: "
+    words = (
+        "gpu0 has 1,599 bytes of memory free of 1,599, and the program needs 1,600 there at once: "
+    )
     with pytest.raises(RunError, match=words) as told:
         program.run()
     names = {stay.storage for stay in fullest(program.plan.stays)[1]}
@@ -112,7 +121,7 @@ def test_ranks_see_it_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None
     given = arrays()
     program = compiled(CHAIN, given)
     monkeypatch.setattr(program, "_gpu_memory", lambda: 2 * BYTES - 1)
-    words = "before its first task: gpu0 has 1,599 bytes free of 1,599, and the program needs 1,600"
+    words = "before its first task: gpu0 has 1,599 bytes of memory free of 1,599, and the program "
     with pytest.raises(RunError, match=words):
         program.run()
     assert not given["B"].any()
@@ -148,6 +157,26 @@ def test_a_task_that_does_not_fit_is_named() -> None:
         replace(program, built=built).run()
     assert told.value.hint == WAY_OUT
     assert not given["B"].any()
+
+
+def test_only_the_last_program_keeps_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dropped: list[LoadedProgram] = []
+    monkeypatch.setattr(LoadedProgram, "drop_memory", lambda one: dropped.append(one))
+    monkeypatch.setattr(engine, "_here", engine._Here())
+    journal = Journal(tmp_path, 0, pid=os.getpid(), faults=False)
+    programs: list[LoadedProgram] = []
+    for text in (CHAIN, TASKS):
+        given = arrays()
+        binary = compiled(text, given).binary
+        code, manifest = binary.shared_object, binary.manifest
+        programs.append(engine.load(code, digest(code), manifest))
+        inputs = caller_arrays(manifest, given).inputs_of(0)
+        for _ in range(2):
+            done = engine.run(programs[-1], manifest, 0, inputs, journal=journal, options=Options())
+            assert done.taken_bytes == (("gpu0", 2 * BYTES),)
+            assert dropped == programs[:-1]
 
 
 def test_what_is_no_limit() -> None:

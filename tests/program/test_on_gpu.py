@@ -62,6 +62,7 @@ def check(program: Program, cluster: Cluster, seed: int) -> Trace:
     assert by_places(predicted.copies) == by_places(program.plan.copies)
     if program.plan.complete:
         assert by_places(trace.copies) == by_places(program.plan.copies)
+        assert trace.taken_bytes == program.plan.taken_bytes
         assert predicted.bytes_sent == program.plan.bytes_moved
     return trace
 

@@ -88,4 +88,6 @@ def test_it_is_told_with_its_line(form: str, cluster: Cluster) -> None:
         program.run(cluster)
     assert caught.value.span is not None
     assert '"told"' in text.splitlines()[caught.value.span.line - 1]
+    # No task is named that it does not stand in.
+    assert ("in task '" in str(caught.value)) == (form in ("in a loop", "in a task"))
     np.testing.assert_array_equal(arrays["b"], 7.0)

@@ -94,10 +94,13 @@ def _carry(engines: EngineSet, parts: Sequence[_Part], answered: Answered, look:
     total = sum(memory.nbytes for _, _, memory in parts)
     way, squeezer, arrived = _Way(len(waiting)), Squeezer(), 0
     asked: dict[Future[Any], tuple[_Part, int]] = {}
+    begun: set[int] = set()
     while waiting or asked:
         for rank in list(waiting):
-            at_once = AT_ONCE if way.bytes_per_s else 1
-            while waiting[rank] and sum(1 for p, _ in asked.values() if p[0] == rank) < at_once:
+            while waiting[rank] and sum(1 for p, _ in asked.values() if p[0] == rank) < AT_ONCE:
+                if rank in begun and not way.bytes_per_s:
+                    break  # the others' first parts are to say whether the next is squeezed
+                begun.add(rank)
                 part = waiting[rank].popleft()
                 future, sent = _ask(engines, part, squeezer, way.bytes_per_s)
                 asked[future] = part, sent

@@ -5,6 +5,8 @@ NumPy array -> Resident -> NumPy array; binary, Residents -> Trace, and the Resi
     put     row blocks to the ranks          Resident.pieces: who holds what
     run     nothing but numbers              what the ownership runtime says is the new layout
     take    each element from one holder
+
+Large pieces to and from other hosts go in parts (`carried.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.launch import carried
 from avial_lab.runtime.launch.cluster import Cluster, run_resident
 from avial_lab.runtime.launch.engines import EngineSet
 from avial_lab.runtime.rank import shards
@@ -43,7 +46,7 @@ from avial_lab.runtime.rank.holders import (
     step_operands,
 )
 from avial_lab.runtime.rank.job import Options
-from avial_lab.runtime.rank.parcels import as_bytes, pack, unpack
+from avial_lab.runtime.rank.parcels import as_bytes, large_sizes, pack, unpack
 from avial_lab.runtime.rank.shards import ShardFunction
 from avial_lab.trace import Trace
 
@@ -102,8 +105,8 @@ class Residence:
         }
         _, answers = self._ask(calls, [resident])
         for rank, boxes in chosen.items():
-            sizes = [box.size * array.itemsize for box in boxes]
-            for box, data in zip(boxes, unpack(answers[rank], sizes), strict=True):
+            pieces = unpack(answers[rank], calls[rank][0].sizes)
+            for box, data in zip(boxes, pieces, strict=True):
                 array[box.slices] = np.frombuffer(data, dtype).reshape(box.shape)
         return array
 
@@ -194,20 +197,24 @@ class Residence:
         with self.cluster.turn() as (engines, _):
             lost = any(each.home is not engines for each in held)
             stopped = False
+            answers: dict[int, Any] = {}
             asked: dict[int, Future[Any]] = {}
-            if not lost:
-                asked = {rank: engines.submit_here(rank, *call) for rank, call in calls.items()}
             try:
-                dead = _wait(engines, asked)
-            except KeyboardInterrupt:
-                stopped = True
-                sys.stderr.write(f"{_STOPPING}\n")
-                dead = _wait(engines, asked)
-            if dead:
-                raise LostArray(dead) if held else ClusterError(dead, hint=_NEW)
-            answers = {rank: future.result() for rank, future in asked.items()}
-            if asked:
-                engines.forget(list(asked.values()))
+                if not lost:
+                    calls = _sent_ahead(engines, calls)
+                    asked = {rank: engines.submit_here(rank, *call) for rank, call in calls.items()}
+                try:
+                    _wait(engines, asked)
+                except KeyboardInterrupt:
+                    stopped = True
+                    sys.stderr.write(f"{_STOPPING}\n")
+                    _wait(engines, asked)
+                answers = {rank: future.result() for rank, future in asked.items()}
+                if asked:
+                    engines.forget(list(asked.values()))
+                    answers |= _fetched(engines, calls, answers)
+            except _Died as died:
+                raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:
             raise LostArray
         if stopped:
@@ -215,10 +222,59 @@ class Residence:
         return engines, answers
 
 
-def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
-    """Until all have answered, or one never will, for whom the others may wait: who, then, and what
-    it died of.
-    """
+def _sent_ahead(
+    engines: EngineSet, calls: Mapping[int, tuple[Any, ...]]
+) -> Mapping[int, tuple[Any, ...]]:
+    """The calls as they are to go. On other hosts their large parcels are there first."""
+    if engines.hub is None:
+        return calls
+    large = {rank: parcels[1:] for rank, (_, *parcels) in calls.items() if parcels[1:]}
+    for call, *_ in (calls[rank] for rank in list(large)[:1]):
+        carried.send(engines, -call.number, large, _answer_of(engines), _watch(engines))
+    return {
+        rank: (replace(call, apart=True) if isinstance(call, TakePieces) else call, *parcels[:1])
+        for rank, (call, *parcels) in calls.items()
+    }
+
+
+def _fetched(
+    engines: EngineSet, calls: Mapping[int, tuple[Any, ...]], answers: Mapping[int, Any]
+) -> dict[int, Any]:
+    """The answers of which large parcels were left there, with these."""
+    sizes = {
+        rank: large_sizes(call.sizes)
+        for rank, (call, *_) in calls.items()
+        if isinstance(call, TakePieces) and call.apart
+    }
+    large = carried.fetch(engines, sizes, _answer_of(engines), _watch(engines))
+    return {rank: (*answers[rank], *parcels) for rank, parcels in large.items()}
+
+
+class _Died(Exception):
+    """Who, and of what: of a rank that was asked, or for which the others may wait."""
+
+
+def _answer_of(engines: EngineSet) -> carried.Answered:
+    def answer(rank: int, future: Future[Any]) -> Any:  # noqa: ANN401 - whatever was asked
+        try:
+            return future.result()
+        except EngineError:
+            raise _death(engines, rank) from None
+
+    return answer
+
+
+def _watch(engines: EngineSet) -> carried.Look:
+    def look(pending: set[int], *_: int) -> None:
+        lost = engines.lost() if pending else ()
+        if lost:
+            raise _death(engines, lost[0])
+
+    return look
+
+
+def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> None:
+    """Until all have answered; raises `_Died` where one never will."""
     pending = set(asked.values())
     while pending:
         done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
@@ -226,8 +282,11 @@ def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> str:
         lost = engines.lost() if pending or failed else []
         lost += [r for r in failed if isinstance(asked[r].exception(), EngineError)]
         if lost:
-            cause = engines.death(lost[0])
-            return f"rank {lost[0]} died" + (f" of {cause}" if cause else "")
+            raise _death(engines, lost[0])
         for rank in failed:
             asked[rank].result()
-    return ""
+
+
+def _death(engines: EngineSet, rank: int) -> _Died:
+    cause = engines.death(rank)
+    return _Died(f"rank {rank} died" + (f" of {cause}" if cause else ""))

@@ -168,8 +168,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a parcel of inputs, for the run of that number: flat bytes from `start`, squeezed
-    where they are fewer.
+    """A part of a parcel of inputs, for the run of that number (or below 0: for the array that
+    stays here): flat bytes from `start`, squeezed where they are fewer.
     """
 
     number: int
@@ -189,8 +189,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Fetch:
-    """-> a part of a parcel of results that the last run has left here; squeezed where that is
-    faster over the link, whose rate is 0 where nobody knows it.
+    """-> a part of a parcel that the last run, or `TakePieces`, has left here; squeezed where that
+    is faster over the link, whose rate is 0 where nobody knows it.
     """
 
     parcel: int
@@ -224,9 +224,9 @@ class Run:
     def __call__(self, *parcels: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
         assert _here.journal is not None, "probe must be called before run"
-        if self.apart and _here.staged_for == self.number:
-            parcels = (*parcels, *(_here.staged[k] for k in range(len(_here.staged))))
-        _here.staged, _here.results, _here.squeezer = {}, [], Squeezer()
+        if self.apart:
+            parcels = (*parcels, *_here.take_staged(self.number))
+        _here.leave([])
         mine = pieces_of(manifest.inputs, self.rank)
         sizes = piece_sizes(manifest, mine, without=self.parts)
         try:
@@ -240,7 +240,7 @@ class Run:
         )  # fmt: skip
         results = pack(outcome.results)
         if self.apart:
-            _here.results = results[1:]
+            _here.leave(results[1:])
             results = results[:1]
         return (replace(outcome, results=()), *results)
 
@@ -279,13 +279,16 @@ class RunResident:
 
 @dataclass(frozen=True)
 class KeepPieces:
-    """Puts pieces of one array into memory that stays here: parcels of their flat bytes."""
+    """Puts pieces of one array into memory that stays here: parcels of their flat bytes, of which
+    large ones may have come before, by `Stage`.
+    """
 
     number: int
     storage: Storage
     boxes: tuple[Box, ...]
 
     def __call__(self, *parcels: np.ndarray) -> None:
+        parcels = (*parcels, *_here.take_staged(-self.number))
         memory = _here.residents.memory(self.number, self.storage.nbytes)
         elements = _elements(memory, self.storage)
         sizes = [box.size * self.storage.itemsize for box in self.boxes]
@@ -295,16 +298,28 @@ class KeepPieces:
 
 @dataclass(frozen=True)
 class TakePieces:
-    """-> parcels of the flat bytes of pieces of an array that stays here."""
+    """-> parcels of the flat bytes of pieces of an array that stays here; `apart`: the first one,
+    of small pieces, and the others go afterwards, by `Fetch`.
+    """
 
     number: int
     storage: Storage
     boxes: tuple[Box, ...]
+    apart: bool = False
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of the pieces, in bytes."""
+        return [box.size * self.storage.itemsize for box in self.boxes]
 
     def __call__(self, *_: np.ndarray) -> tuple[np.ndarray, ...]:
         memory = _here.residents.memory(self.number, self.storage.nbytes)
         elements = _elements(memory, self.storage)
-        return tuple(pack([as_bytes(elements[box.slices]) for box in self.boxes]))
+        parcels = pack([as_bytes(elements[box.slices]) for box in self.boxes])
+        if self.apart:
+            _here.leave(parcels[1:])
+            parcels = parcels[:1]
+        return tuple(parcels)
 
 
 NOTHING = Box((0,), (0,))
@@ -454,6 +469,7 @@ def run(
     if resident is not None:
         # Arrays that lie elsewhere than planned may be used on devices at other moments.
         manifest = replace(manifest, inputs=(), stays=())
+    _here.turn_to(program)
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
@@ -576,6 +592,7 @@ class _Here:
     journal: Journal | None = None
     programs: dict[str, tuple[LoadedProgram, Manifest]] = field(default_factory=dict)
     events: np.ndarray = field(default_factory=lambda: np.zeros((0, EVENT_WORDS), np.int64))
+    ran: LoadedProgram | None = None
     kept_for: str = ""
     kept: dict[str, np.ndarray] = field(default_factory=dict)
     residents: Residents = field(default_factory=Residents)
@@ -587,11 +604,23 @@ class _Here:
     def keep(self, key: str) -> dict[str, np.ndarray]:
         """The memory of the last run where that was of the same program; no other's is kept."""
         if key != self.kept_for:
-            before = self.programs.get(self.kept_for)
-            if before is not None:
-                before[0].drop_memory()
             self.kept_for, self.kept = key, {}
         return self.kept
+
+    def turn_to(self, program: LoadedProgram) -> None:
+        """It runs next: another that ran last gives back what it keeps, on devices, too."""
+        if self.ran is not None and self.ran is not program:
+            self.ran.drop_memory()
+        self.ran = program
+
+    def take_staged(self, number: int) -> list[np.ndarray]:
+        """The parcels that came before for that number, which are then no longer kept."""
+        staged, self.staged = self.staged, {}
+        return [staged[k] for k in range(len(staged))] if self.staged_for == number else []
+
+    def leave(self, results: list[np.ndarray]) -> None:
+        """Parcels to be fetched, in place of those before."""
+        self.results, self.squeezer = results, Squeezer()
 
     def room_for_events(self, rows: int) -> np.ndarray:
         """Memory for so many, which costs only what is used; that of the last run is used again.

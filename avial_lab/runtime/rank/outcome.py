@@ -46,14 +46,15 @@ class Failure:
 def asserted(text: str, line: int, column: int, step: int) -> Failure:
     """An assertion of the program did not hold; line 0 where it has no place."""
     return Failure(
-        f"an assertion does not hold: {text}",
+        f"{_ASSERTED}{text}",
         step=step,
         hint="give the program values for which it holds",
         place=(line, column) if line else None,
     )
 
 
-_ASSERTION = re.compile(r"^(\d+):(\d+): an assertion does not hold: (.*)", re.MULTILINE)
+_ASSERTED = "an assertion does not hold: "
+_ASSERTION = re.compile(rf"^(\d+):(\d+): {_ASSERTED}(.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,28 @@ def _failed_at(manifest: Manifest, rank: int, failure: Failure, spans: Spans) ->
     """
     here = manifest.at(rank, failure.step)
     if failure.place is not None:
-        return f"in task '{here.task}'" if here is not None and here.task in spans else ""
+        if here is None or here.task not in spans:
+            return ""
+        # One that stands between tasks is found after the task before it has begun.
+        between = failure.message.startswith(_ASSERTED) and not _encloses(
+            spans[here.task], failure.place
+        )
+        return "" if between else f"in task '{here.task}'"
     return describe_step(manifest, rank, failure.step)
+
+
+def _encloses(span: CellSpan, place: tuple[int, int]) -> bool:
+    """Whether the place is within the braces that open behind the span's."""
+    if place < (span.line, span.column):
+        return False
+    *before, line = ["", *span.text.splitlines()[: place[0]]]
+    between = "\n".join([*before[span.line :], line[: place[1] - 1]])
+    depth = 0
+    for brace in re.findall(r"[{}]", between):
+        depth += 1 if brace == "{" else -1
+        if depth == 0:
+            return False
+    return depth > 0
 
 
 def _at(place: tuple[int, int] | None, span: CellSpan | None, spans: Spans) -> CellSpan | None:

@@ -284,9 +284,13 @@ static void test_memory_is_kept(void)
         CHECK(avial_places_end() && avial_most_taken(2) == 2 * N * N * 8);
         CHECK(kept.count == 2 && avial_most_taken(3) == 0);
     }
-    two_devices();
-    CHECK(!avial_copy_box(0, 1, 0, WHOLE));
+    two_devices(); /* those that were kept */
+    CHECK(!kept.count && !avial_copy_box(0, 1, 0, WHOLE));
     avial_places_end();
+    CHECK(!kept.count);
+    two_devices();
+    CHECK(avial_copy_box(0, 2, 0, WHOLE) && avial_places_end() && kept.count == 2);
+    avial_places_drop();
     CHECK(!kept.count);
     avial_last_uses = NULL;
 }
