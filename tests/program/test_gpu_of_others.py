@@ -366,7 +366,23 @@ LOWERED = """module attributes {gpu.container_module} {
   }
 }"""
 
+DIFFERENT_ROUNDS = """      %c0 = arith.constant 0 : index
+      %last = scf.while (%s = %tx) : (index) -> index {
+        %goes_on = arith.cmpi ugt, %s, %c0 : index
+        gpu.barrier
+        scf.condition(%goes_on) %s : index
+      } do {
+      ^bb0(%q: index):
+        %next = arith.subi %q, %c1 : index
+        scf.yield %next : index
+      }
+      %r = arith.addi %v, %v : i32"""
+
 REFUSED = {
+    "gpu.barrier inside scf.while whose bounds or condition may differ between threads": (
+        launched(DIFFERENT_ROUNDS, "i32", 64),
+        10,
+    ),
     "kernel @m::@k is not in the program as a gpu.func": (LOWERED, 4),
     "the shared memory of this launch has a size that is known only at run time": (
         launched(

@@ -354,12 +354,7 @@ class _Launch:
             return value
         owner = value.owner
         if isinstance(owner, ir.Block) or not is_pure(owner.operation):
-            raise PassError(
-                f"{_phase_in(user)} inside {user.name}"
-                " whose bounds or condition may differ between threads",
-                span=span_of(user.location),
-                hint="compute them from constants, arguments and block ids only",
-            )
+            raise _differs(user)
         for operand in _used_by(owner.operation):
             scope.values.setdefault(operand, self._uniform(operand, scope, user))
         copy = owner.operation.clone()
@@ -425,6 +420,8 @@ class _Launch:
         bit, flag = ir.IntegerType.get_signless(1), self.conditions[op][1]
         true, false = arith.constant(bit, 1), arith.constant(bit, 0)
         before, after = (region.blocks[0] for region in op.regions)
+        if _phase_in(op) == "gpu.barrier" and _last(before).operands[0] in self.varying:
+            raise _differs(op)
         self._hand_over(list(op.operands), list(before.arguments), scope, op)
         with self._each_thread(scope, all_=True):
             begins = true if outer is None else memref.load(outer, [self.thread])
@@ -608,6 +605,14 @@ _INSTEAD = {"gpu.printf": "store it in an array, and print that after the run"}
 _KNOWN = (*_PHASES, "gpu.terminator")
 
 
+def _differs(op: ir.Operation) -> PassError:
+    return PassError(
+        f"{_phase_in(op)} inside {op.name} whose bounds or condition may differ between threads",
+        span=span_of(op.location),
+        hint="compute them from constants, arguments and block ids only",
+    )
+
+
 def _ends_stretch(op: ir.Operation) -> bool:
     return bool(_phase_in(op))
 
@@ -616,6 +621,10 @@ def _phase_in(op: ir.Operation) -> str:
     """What in it, or what it is, ends a stretch: a barrier, else a shuffle, else nothing."""
     names = {op.name, *(inner.name for inner in operations_in(op))}
     return next((name for name in _PHASES if name in names), "")
+
+
+def _last(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation
 
 
 def _carried(op: ir.Operation, block: ir.Block) -> Sequence[ir.Value]:
