@@ -55,6 +55,7 @@ from avial_lab.compiler.ir.operations import (
     operations_in,
 )
 from avial_lab.compiler.ir.remarks import UNNAMED, add_remark, listed
+from avial_lab.machine.constants import GPU_LINE_BYTES
 from avial_lab.machine.devices.cuda import MOST_BLOCKS
 
 NAME = "form-kernels"
@@ -69,11 +70,6 @@ dimensions has 0.81 of the copy bandwidth with them, and 0.75 with half as many.
 
 ENOUGH_BLOCKS = 2048
 """For which threads may have as much: two times what a large GPU runs at once."""
-
-LINE_BYTES = 128
-"""Of memory, that a row of threads loads at once where it begins at one: f32 in three dimensions
-has 0.75 of the copy bandwidth then, and 0.65 from an element behind.
-"""
 
 THREADS = {0: (1, 1, 1), 1: (256, 1, 1), 2: (64, 4, 1), 3: (64, 4, 1)}
 """Threads in x, y and z by the number of axes: 256, rows of which are whole lines of memory. (One
@@ -218,7 +214,7 @@ class _Kernel:
             length = arith.maxsi(arith.subi(high, low), none)
             spans[axis.variable] = (low, arith.subi(high, self._constant(1)))
             if self._begins_at_line(axis):
-                line = arith.andi(low, self._constant(-(LINE_BYTES // self.itemsize)))
+                line = arith.andi(low, self._constant(-(GPU_LINE_BYTES // self.itemsize)))
                 before = arith.subi(low, line)
                 length = arith.select(self._is(length, 0), none, arith.addi(length, before))
                 low = line
@@ -244,11 +240,11 @@ class _Kernel:
         """
         if len(self.axes) < 2 or axis != self.axes[self.order[0]] or not axis.unit or axis.depends:
             return False
-        if axis.loop.name != "affine.for" or LINE_BYTES % (self.itemsize or 3):
+        if axis.loop.name != "affine.for" or GPU_LINE_BYTES % (self.itemsize or 3):
             return False
         ends = ends_of(axis.loop)
         known = ends is not None and len(maps_of(axis.loop)[0].results) == 1
-        at_line = known and ends is not None and ends[0] * self.itemsize % LINE_BYTES == 0
+        at_line = known and ends is not None and ends[0] * self.itemsize % GPU_LINE_BYTES == 0
         return ir.IntegerAttr(axis.loop.attributes["step"]).value == 1 and not at_line
 
     def _hull(
