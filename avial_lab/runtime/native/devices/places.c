@@ -449,20 +449,20 @@ char *avial_at(int64_t place, int64_t array, char *host)
 /* The box as runs of bytes, whose offset from where the array begins is returned. */
 static int64_t runs_of(const Shape *s, const int64_t *box, BoxCopy *copy)
 {
-    int64_t step = s->itemsize, offset = 0, d = s->dims - 1;
+    int64_t stride = s->itemsize, offset = 0, d = s->dims - 1;
     copy->run_bytes = s->itemsize;
     copy->dims = 0;
     for (bool whole = true; d >= 0; d--) {
         int64_t extent = box[s->dims + d] - box[d];
-        offset += box[d] * step;
+        offset += box[d] * stride;
         if (whole) copy->run_bytes *= extent;
         else {
             copy->count[copy->dims] = extent;
-            copy->here[copy->dims] = copy->there[copy->dims] = step;
+            copy->here[copy->dims] = copy->there[copy->dims] = stride;
             copy->dims++;
         }
         whole = whole && extent == s->extents[d];
-        step *= s->extents[d];
+        stride *= s->extents[d];
     }
     return offset;
 }
