@@ -81,7 +81,7 @@ BROKEN = {
     "a host that does not wait":
         ("if (!went(here.driver->synchronise(p->device, written ? p->fills : p->reads))) "
          "return false;", "(void)written;"),
-    "a box that is a row short": ("offset += box[d] * step;", "offset += 0;"),
+    "a box that is a row short": ("offset += box[d] * stride;", "offset += 0;"),
 }  # fmt: skip
 
 
