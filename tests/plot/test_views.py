@@ -243,3 +243,13 @@ def test_the_pattern_finds_an_address() -> None:
     assert OUTSIDE.findall('import x from "https://cdn.example.org/x.js"')
     assert OUTSIDE.findall('src="//unpkg.com/d3"')
     assert not OUTSIDE.findall('"http://www.w3.org/2000/svg"')
+
+
+@pytest.mark.parametrize(
+    "kind", ["graph", "live", "parallel", "stepper", "timeline", "topology", "what_if"]
+)
+def test_a_view_in_a_page_imports_nothing(kind: str) -> None:
+    """There is no file beside it."""
+    script, _ = source(kind)
+    assert not re.search(r"^import ", script, re.M)
+    assert script.count("function element(") <= 1

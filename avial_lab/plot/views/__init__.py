@@ -10,6 +10,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+_SHARED = 'import { element } from "./element.js";'
+"""Of views as files, which a browser finds beside each other; in a page there is nothing beside."""
+
 
 @cache
 def source(kind: str) -> tuple[str, str]:
@@ -17,5 +20,6 @@ def source(kind: str) -> tuple[str, str]:
     none.
     """
     folder = files(__name__)
-    script, style = (folder.joinpath(f"{kind}.{ending}") for ending in ("js", "css"))
-    return script.read_text(encoding="utf-8"), style.read_text(encoding="utf-8")
+    names = (f"{kind}.js", f"{kind}.css", "element.js")
+    script, style, shared = (folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return script.replace(_SHARED, shared.replace("export ", "")), style

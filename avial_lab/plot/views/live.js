@@ -3,6 +3,8 @@
 // What `live_data` of live.py made -> DOM; `update({state})` takes what `live_state` returns. `graph`
 // is graph.js's mount, where the page has it: without it the ranks alone are shown.
 
+import { element } from "./element.js";
+
 let mounts = 0;
 
 export function mount(host, data, { say, graph } = {}) {
@@ -90,11 +92,4 @@ function progress(labelledby) {
       node.classList.toggle("avial-failed", Boolean(failed));
     },
   };
-}
-
-function element(name, className = "", attributes = {}) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
 }

@@ -1,6 +1,8 @@
 // How a model can be divided: all configurations as a cloud and a table; one is picked, simulated,
 // run. Data and answers: plot/views/parallel.py. No dependencies.
 
+import { element } from "./element.js";
+
 let mounts = 0;
 
 export function mount(host, data, { ask, say } = {}) {
@@ -134,14 +136,6 @@ class Divisions {
 
 function shape(name, attributes = {}, text = "") {
   const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
-}
-
-function element(name, className = "", attributes = {}, text = "") {
-  const node = document.createElement(name);
-  if (className) node.className = className;
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   node.textContent = text;
   return node;

@@ -1,6 +1,8 @@
 // A machine that can be changed: its picture, and a field for each number of it. Data and answers:
 // plot/views/topology.py. No dependencies.
 
+import { element } from "./element.js";
+
 let mounts = 0;
 
 export function mount(host, data, { ask, say } = {}) {
@@ -87,12 +89,4 @@ function button(words, does) {
   const made = element("button", "", { type: "button" }, words);
   made.addEventListener("click", does);
   return made;
-}
-
-function element(name, className = "", attributes = {}, text = "") {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
 }

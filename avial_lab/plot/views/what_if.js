@@ -1,6 +1,8 @@
 // A predicted run with sliders: what if links, cores or memories were other ones, what on fewer
 // ranks? Data and answers: plot/views/what_if.py. No dependencies.
 
+import { element } from "./element.js";
+
 let mounts = 0;
 
 export function mount(host, data, { ask, say } = {}) {
@@ -93,12 +95,4 @@ class WhatIf {
     this.back.disabled = true;
     if (why) this.words.textContent = `✗ The kernel does not answer: ${why}. Run the cell again.`;
   }
-}
-
-function element(name, className = "", attributes = {}, text = "") {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
-  return node;
 }
