@@ -12,7 +12,7 @@ from avial_lab.compiler.lowering.stages import in_reading_order
 from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.regions import Box
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import (
     DeviceCopy,
@@ -24,7 +24,7 @@ from avial_lab.planning.schedule import (
     Sync,
     Transfer,
 )
-from avial_lab.planning.task_graph import TaskGraph
+from avial_lab.planning.task_graph import Access, Task, build_dag
 
 _CPU_TASK = """
     %{name} = "avial.task"(%cpu) ({{
@@ -94,7 +94,7 @@ def schedule(*, ranks: int = 3, gpus: int = 0) -> Schedule:
     )
     inputs = tuple(Piece(rank, name, WHOLE) for rank in sorted(set(places[:2])) for name in "ab")
     results = (Piece(places[0], "c", WHOLE), Piece(places[2], "d", WHOLE))
-    graph = TaskGraph((), (), buffers, storages)
+    graph = build_dag(_tasks(), buffers, storages)
     topology = Topology.local(ranks, gpus=gpus)
     host, gpu = places[2], ranks
     copies = (
@@ -139,6 +139,16 @@ def schedule(*, ranks: int = 3, gpus: int = 0) -> Schedule:
         results,
         copies=copies,
     )
+
+
+def _tasks() -> list[Task]:
+    cpu, gpu = Target("cpu", "cpu"), Target("gpu", "sm_90")
+    whole = {name: Access(name, name, (WHOLE,)) for name in "abcd"}
+    return [
+        Task("task1", cpu, (whole["a"], whole["b"]), (whole["c"],)),
+        Task("task2", cpu, (whole["a"], whole["b"]), (whole["d"],)),
+        Task("task3", gpu, (whole["c"], whole["d"]), (whole["d"],)),
+    ]
 
 
 def _copy(number: int) -> Step:
