@@ -593,12 +593,13 @@ def _rank_number() -> int:
 
 def _remove_at_our_end(folder: Path) -> subprocess.Popen[bytes]:
     """However that comes: mpiexec kills its ranks, this process among them. The folder stays as
-    long as what is returned.
+    long as what is returned. It takes no environment along: on the client's own machine a guardian
+    kills what names the cluster's folder there.
     """
     process = subprocess.Popen(
         ["sh", "-c", 'read -r _; rm -rf -- "$0"', str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, cwd="/",
+        start_new_session=True, cwd="/", env={"PATH": os.environ.get("PATH", os.defpath)},
     )  # fmt: skip
     process.returncode = 0  # nobody waits for it
     return process

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.runtime.rank.relay import Forged, Hub, Line, _Way
+from avial_lab.runtime.launch.guardian import _names_it
+from avial_lab.runtime.rank.relay import Forged, Hub, Line, _remove_at_our_end, _Way
 from tests.waiting import wait_until
 
 TOKEN = b"secret"
@@ -139,6 +140,19 @@ def test_a_rank_writes_its_own_files_and_no_others(served, name):
     line.send("file", b"x", name=name, first=True, last=True)
     wait_until(lambda: (folder / "1.lost").exists())
     assert {path.name for path in folder.iterdir()} == before | {"1.lost"}
+
+
+def test_what_removes_a_folder_is_not_killed_with_what_names_it(tmp_path, monkeypatch):
+    """Where the client is on the rank's own machine."""
+    folder = tmp_path / "avial-rank-0-x"
+    folder.mkdir()
+    monkeypatch.setenv("IPP_PROFILE_DIR", f"{tmp_path}/profile")
+    remover = _remove_at_our_end(folder)
+    wait_until(lambda: b"read" in Path(f"/proc/{remover.pid}/cmdline").read_bytes())
+    assert not _names_it(remover.pid, tmp_path)
+    assert remover.stdin is not None
+    remover.stdin.close()
+    wait_until(lambda: not folder.exists())
 
 
 def test_a_connection_that_ends_is_written_down(served):
