@@ -121,9 +121,9 @@ class Host:
         nobody = ("lladdr", "02:00:00:00:00:fe", "dev", "eth0", "nud", "permanent")
         self.run("ip", "neigh", "replace", other.address, *nobody)
 
-    def slow_down(self, rate: str) -> None:
+    def slow_down(self, rate: str, *, burst: str = "1mb") -> None:
         """What it sends goes at that rate, `1gbit` say."""
-        limit = ("rate", rate, "burst", "1mb", "latency", "50ms")
+        limit = ("rate", rate, "burst", burst, "latency", "50ms")
         self.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *limit)
 
     def cut_off(self) -> None:
