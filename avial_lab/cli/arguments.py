@@ -144,7 +144,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--trips",
         type=int,
         metavar="N",
-        help="turns of a loop whose end depends on data, by default 2",
+        help="iterations of a loop whose end depends on data, by default 2",
     )
     plan.add_argument(
         "--report",

@@ -9,7 +9,6 @@ Schedule, Costs -> activities -> Trace.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,11 +24,12 @@ from avial_lab.machine.constants import (
     MESSAGE_STEP_S,
 )
 from avial_lab.machine.devices import label_with
-from avial_lab.machine.platform import Hop, Platform
+from avial_lab.machine.platform import Collective, Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
+from avial_lab.planning.simulator import collectives
 from avial_lab.planning.simulator.activities import Activities, Times, simulate
 from avial_lab.trace import Described, EventColumns, Trace
 from avial_lab.trace.events import EVENT_KINDS, SIMULATED
@@ -148,6 +148,15 @@ class Ways:
         latency_s = HOST_LINK_LATENCY_S if known is None else known.host_latency_s
         use = self._resources.host_link(device.name, rate, inwards=inwards)
         return Way((use,), latency_s, rate)
+
+
+def barrier_s(topology: Topology, ways: Ways) -> float:
+    """As it was measured of so many ranks, else by its algorithm."""
+    ranks, nodes = topology.ranks, len(set(topology.node_of))
+    known = topology.speeds.collective(Collective.BARRIER, ranks, nodes)
+    if known is not None:
+        return known.latency_s
+    return collectives.barrier(ranks).rounds * ways.between(0, ranks - 1).latency_s
 
 
 # The steps ----------------------------------------------------------------------------------------
@@ -274,8 +283,7 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
     barriers = steps.activity_of(StepKind.BARRIER)
     if barriers.size:
-        rounds = math.ceil(math.log2(topology.ranks))
-        latency_s[barriers] = rounds * ways.between(0, topology.ranks - 1).latency_s
+        latency_s[barriers] = barrier_s(topology, ways)
 
     # The rank waits for a copy to a device or from one.
     at = steps.activity_of(StepKind.COPY)
