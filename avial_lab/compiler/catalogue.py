@@ -82,7 +82,7 @@ PARALLEL = Pipeline(
         ),
         Row(
             "pipeline-parallel",
-            what="Puts layers on different devices, and the batch into turns.",
+            what="Puts layers on different devices, and the batch into micro-batches.",
             why="As data-parallel; once in a function, before others or after them.",
             at="avial_lab.compiler.passes.distir.pipeline_parallel:PipelineParallel",
             when="--parallel names it",
