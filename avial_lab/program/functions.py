@@ -179,7 +179,7 @@ class FunctionProgram:
             self._paces[version.translated] = Pace.of(given, took)
             self._keep_here(key, version, given)
         print_out(translated, own)
-        return handed_back(translated.result, given, own, sizes)
+        return handed_back(translated.result, {**translated.captured, **given}, own, sizes)
 
     @property
     def _placed(self) -> bool:

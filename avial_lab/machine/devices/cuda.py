@@ -88,6 +88,15 @@ def capability(arch: str) -> int:
     return int(digits[1]) if digits else 0
 
 
+def is_exact(arch: str) -> bool:
+    """Whether code for it runs on GPUs of that very capability alone.
+
+    >>> is_exact("sm_90a"), is_exact("sm_90")
+    (True, False)
+    """
+    return arch[-1:].isalpha()
+
+
 _BEFORE = (50, 52, 53, 60, 61, 62)
 """Capabilities that PTX can be made for, and that are older than `OLDEST_CHIP`."""
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from avial_lab.artifact.device_memory import WAY_OUT, Stay, refuse_too_large
+from avial_lab.artifact.kernels import KernelRow
 from avial_lab.core.buffers import Storage
 from avial_lab.machine.devices import place_name
+from avial_lab.machine.devices.cuda import capability, is_exact
 from avial_lab.planning.schedule import ALL_TASKS
 from avial_lab.runtime.native.loader import LoadedProgram
 from avial_lab.trace import Copy
@@ -63,6 +66,32 @@ def choose(
         }
     )
     return last
+
+
+class _Cubin(ctypes.Structure):
+    """`KernelCubin` of `devices/places.h`."""
+
+    _fields_: ClassVar = [
+        ("name", ctypes.c_char_p),
+        ("cubin", ctypes.c_char_p),
+        ("capability", ctypes.c_int64),
+        ("exact", ctypes.c_int64),
+    ]
+
+
+def give_cubins(program: LoadedProgram, kernels: Iterable[KernelRow]) -> None:
+    """Machine code of the kernels, which a GPU that takes it is given in place of their PTX."""
+    found = [
+        _Cubin(row.name.encode(), image.cubin, capability(image.chip), is_exact(image.chip))
+        for row in kernels
+        for image in row.images
+        if image.cubin
+    ]
+    if not found or not program.exports("avial_cubins"):
+        return
+    rows = (_Cubin * len(found))(*found)
+    program.held.append((rows, found))
+    program.set_globals({"avial_cubins": ctypes.addressof(rows), "avial_cubin_count": len(rows)})
 
 
 def check_room(

@@ -39,7 +39,7 @@ from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
 from avial_lab.machine.real_gpus import Gpus, gpus_here
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
-from avial_lab.runtime.native.places import Devices
+from avial_lab.runtime.native.places import Devices, give_cubins
 from avial_lab.runtime.rank.array_files import FilePart, joined
 from avial_lab.runtime.rank.clock import ClockRecorder
 from avial_lab.runtime.rank.exchange import holders_of, piece_sizes, pieces_of, storage_table
@@ -469,7 +469,9 @@ def load(shared_object: bytes, sha256: str, manifest: Manifest) -> LoadedProgram
         from avial_lab.runtime.rank import world
 
         world.make_symbols_global()
-    return load_program(shared_object, sha256, entry=manifest.entry)
+    program = load_program(shared_object, sha256, entry=manifest.entry)
+    give_cubins(program, manifest.kernels)
+    return program
 
 
 def run(

@@ -32,6 +32,8 @@ class Emitter:
     taken: frozenset[str] = frozenset()
     """Names that no loop's variable may have; in a text that is not `plain` none has its own."""
     plain: bool = True
+    pinned: bool = False
+    """Whether all lines are of the node at hand, whatever they are made for."""
     asides: int = 0
     apart: str = ""
     """Why it has to run in a process of its own; empty where no access hangs on data unchecked."""
@@ -111,7 +113,9 @@ class Emitter:
 
     @contextmanager
     def at(self, node: ast.AST) -> Generator[None]:
-        before, self.node = self.node, node
+        before = self.node
+        if not self.pinned:
+            self.node = node
         try:
             yield
         finally:

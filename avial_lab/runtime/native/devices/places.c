@@ -56,6 +56,8 @@ typedef struct {
 enum { LEAST_PINNED = 1 << 20 }; /* bytes; it takes some 40 us for each of them */
 
 int64_t avial_driver, avial_seed;
+const KernelCubin *avial_cubins;
+int64_t avial_cubin_count;
 const GivenArray *avial_given;
 int64_t avial_given_count;
 
@@ -565,6 +567,28 @@ bool avial_touch(int64_t place, int64_t array, int64_t writes)
     return true;
 }
 
+/* Machine code of the kernel that the device takes, the one for the highest capability; else NULL. */
+static const char *cubin_for(const Place *p, const char *name)
+{
+    Limits limits = {.capability = 0};
+    const KernelCubin *best = NULL;
+    if (!avial_cubin_count || !here.driver->limits(p->device, &limits)) return NULL;
+    for (int64_t k = 0; k < avial_cubin_count; k++) {
+        const KernelCubin *c = &avial_cubins[k];
+        bool same = c->capability == limits.capability;
+        bool older = c->capability / 10 == limits.capability / 10 && c->capability < limits.capability;
+        bool fits = same || (older && !c->exact);
+        if (fits && (!best || c->capability > best->capability) && !strcmp(c->name, name)) best = c;
+    }
+    return best ? best->cubin : NULL;
+}
+
+static void *kernel_in(Place *p, const char *image, const char *name)
+{
+    void *module = here.driver->load(p->device, image);
+    return module ? here.driver->kernel(p->device, module, name) : NULL;
+}
+
 /* The device's own kernel, which is loaded when it is launched first; NULL where there is none. */
 static void *kernel_on(Place *p, const DeviceKernel *kernel)
 {
@@ -584,8 +608,9 @@ static void *kernel_on(Place *p, const DeviceKernel *kernel)
         return NULL;
     }
     o->found = more;
-    void *module = here.driver->load(p->device, kernel->image);
-    void *found = module ? here.driver->kernel(p->device, module, kernel->name) : NULL;
+    const char *cubin = cubin_for(p, kernel->name);
+    void *found = cubin ? kernel_in(p, cubin, kernel->name) : NULL;
+    if (!found) found = kernel_in(p, kernel->image, kernel->name); /* an older driver takes PTX */
     if (went(found)) o->found[o->kernels++] = (Found){kernel->image, kernel->name, found};
     return found;
 }

@@ -26,6 +26,16 @@ enum DriverCode { DRIVER_APART, DRIVER_NULL, DRIVER_CUDA };
 /* Set by the engine before a run: the driver, and of the emulated device the seed. */
 extern int64_t avial_driver AVIAL_DEVICE, avial_seed AVIAL_DEVICE;
 
+/* Set by the engine once: machine code of kernels, by their names, for GPUs of that compute capability
+ * and, unless it is exact, of higher ones with the same major number (CUDA C++ Programming Guide,
+ * "Binary Compatibility"). Where a GPU takes none of a kernel's its PTX is loaded. */
+typedef struct {
+    const char *name, *cubin;
+    int64_t capability, exact;
+} KernelCubin;
+extern const KernelCubin *avial_cubins AVIAL_DEVICE;
+extern int64_t avial_cubin_count AVIAL_DEVICE;
+
 /* Likewise: bytes that the next run takes at most on each device; 0: as many as there are. */
 extern int64_t avial_memory_limit AVIAL_DEVICE;
 

@@ -361,7 +361,7 @@ def recursive(n):
     ("function", "line", "words"),
     [
         (dictionary, 1, "a dictionary or a set is not there"),
-        (grows, 1, "a list that grows is not there"),
+        (grows, 2, "a list is not handed back"),
         (tries, 1, "try is not there"),
         (unbound, 4, "name 'missing' is not defined"),
     ],

@@ -23,7 +23,7 @@ TESTS = (
     "what no device can launch", "a box there and back", "from device to device",
     "a copy in again", "what is not ours", "memory is taken again", "memory is kept",
     "a limit", "null counts", "cuda copies and launches",
-    "cuda: events", "cuda: memory and streams of others", "cuda: newer ptx",
+    "cuda: machine code", "cuda: events", "cuda: memory and streams of others", "cuda: newer ptx",
     "cuda: another device", "cuda: no driver",
 )  # fmt: skip
 

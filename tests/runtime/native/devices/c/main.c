@@ -396,6 +396,31 @@ static int64_t told(const char *name)
     return *there;
 }
 
+/* The device is of capability 90, and refuses code whose fifth byte is '!'. */
+static void test_cuda_machine_code(void)
+{
+    static const KernelCubin cubins[] = {
+        {"other", "\x7f" "ELFo", 90, 0}, {"fill", "\x7f" "ELF8", 80, 0}, {"fill", "\x7f" "ELFc", 100, 0},
+        {"fill", "\x7f" "ELFn", 91, 0},  {"fill", "\x7f" "ELF9", 90, 0}, {"fill", "\x7f" "ELF!", 90, 1},
+    };
+    static const struct {
+        int64_t first, count, loaded;
+    } tried[] = {{0, 5, '9'}, {0, 4, 0}, {0, 0, 0}, {5, 1, 0}};
+    static const int64_t offsets[2] = {0, 8};
+    for (size_t k = 0; k < sizeof tried / sizeof *tried; k++) {
+        avial_cubins = cubins + tried[k].first, avial_cubin_count = tried[k].count;
+        avial_driver = DRIVER_CUDA;
+        two_devices();
+        Adding a = {(int64_t *)avial_at(2, 0, (char *)host), 41};
+        DeviceKernel fills = {add, NULL, ".version 7.8", "fill", offsets, 2};
+        CHECK(a.at && avial_touch(2, 0, 1) && avial_launch_at(2, &fills, &a, sizeof a, 0));
+        CHECK(told("fake_loaded") == tried[k].loaded && a.at[0] == 42);
+        CHECK(avial_places_end());
+        avial_places_drop();
+    }
+    avial_driver = DRIVER_APART, avial_cubins = NULL, avial_cubin_count = 0;
+}
+
 /* Whoever waits for a point waits for what was put before it, be it recorded or long overwritten; and
  * the driver hears of no point that nobody waits for. */
 static void test_cuda_events(void)
@@ -479,6 +504,7 @@ static const struct {
     {"a limit", test_a_limit},
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
+    {"cuda: machine code", test_cuda_machine_code},
     {"cuda: events", test_cuda_events},
     {"cuda: memory and streams of others", test_cuda_others},
     {"cuda: newer ptx", test_cuda_newer_ptx},
