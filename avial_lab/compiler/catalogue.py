@@ -94,6 +94,13 @@ PARALLEL = Pipeline(
             at="avial_lab.compiler.passes.distir.recompute:Recompute",
             when="--parallel names it",
         ),
+        Row(
+            "overlap",
+            what="Has sums of gradients move while others are computed, in buckets.",
+            why="Behind transforms, which make the sums; lower-placements cuts tasks by it.",
+            at="avial_lab.compiler.passes.distir.overlap:Overlap",
+            when="--parallel names it",
+        ),
     ),
 )
 

@@ -158,6 +158,11 @@ come in place of are what an optimizer keeps.
 GRADIENT_OF = "avial.gradient_of"
 """On a move that adds up a gradient: the name of the weight."""
 
+OVERLAP = "avial.overlap"
+"""On a function on meshes: sums of so many bytes of partial results begin as soon as these are
+there, and are waited for while something else is computed.
+"""
+
 REPEATED = "avial.repeated"
 """On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
 
