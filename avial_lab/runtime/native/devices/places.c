@@ -696,6 +696,8 @@ bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data
         memcpy(launch.block, kernel->sizes + 3, sizeof launch.block);
         launch.shared_bytes = kernel->sizes[6];
     }
+    if (!kernel->emulated && here.driver == &apart_driver)
+        return refused(kernel->name + strlen(kernel->name) + 1);
     if (here.driver == &cuda_driver) {
         launch.kernel = kernel_on(p, kernel);
         if (!launch.kernel) return false;

@@ -93,7 +93,8 @@ AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
 /* What is to run on a device. `emulated`: the program's function that does it, for emulated devices;
  * it is handed the arguments. sizes: blocks in x, y and z, threads of a block, and the bytes that
  * these share; NULL for one thread. image: PTX or a cubin with the kernel `name`, whose k-th argument
- * is `offsets[k]` bytes into the arguments; NULL where there is none, and then the name says why. */
+ * is `offsets[k]` bytes into the arguments; NULL where there is none, and then the name says why.
+ * Where no emulated device does it, `emulated` is NULL, and behind the end of the name follows why. */
 typedef struct {
     void (*emulated)(void *);
     const int64_t *sizes;
