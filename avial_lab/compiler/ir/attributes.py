@@ -50,6 +50,9 @@ last six arguments are the numbers of the block and of the thread in it.
 BLOCKS = "avial.blocks"
 """On such a function: in words how many blocks there are in x, y and z."""
 
+LAUNCHES = "avial.launches"
+"""On such a function: how often one call of its launcher launches it, where that is not once."""
+
 QUEUED = "avial.queued"
 """On a call of a kernel's grid, whose last three operands are its blocks: the kernel's name."""
 

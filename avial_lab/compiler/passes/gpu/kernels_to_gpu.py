@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
-from avial_lab.compiler.ir.attributes import BLOCKS, CHIP, KERNEL, NO_ALIAS, WORKGROUP
+from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
+    CHIP,
+    KERNEL,
+    LAUNCHES,
+    NO_ALIAS,
+    WORKGROUP,
+)
 from avial_lab.compiler.ir.effects import STORES, text_attribute
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.views import VIEWS
@@ -125,7 +132,11 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
                 "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds, [])),
                 "arg_attrs": ir.ArrayAttr.get(facts),
                 "gpu.kernel": ir.UnitAttr.get(),
-                BLOCKS: kernel.attributes[BLOCKS],
+                **{
+                    name: kernel.attributes[name]
+                    for name in (BLOCKS, LAUNCHES)
+                    if name in kernel.attributes
+                },
                 "known_block_size": ir.DenseI32ArrayAttr.get(threads),
             },
             regions=1,
