@@ -64,8 +64,8 @@ def _sizes(op: ir.Operation) -> list[int | None]:
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     """Whether strides have to tell which dimensions of extent 1 are dropped, and do not: those of
-    the source are looked at, so that a step between elements hides them. An open extent may turn
-    out to be 1.
+    the source are looked at, so that a step between elements hides them, also one of a dimension
+    that is no candidate: its stride is taken for another's. An open extent may turn out to be 1.
     """
     sizes, steps = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("sizes", "strides")
@@ -74,10 +74,7 @@ def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
         return False
     strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
-    hidden = any(
-        size in (1, DYNAMIC) and step != 1 for size, step in zip(sizes, steps, strict=True)
-    )
-    return hidden or DYNAMIC in strides
+    return DYNAMIC in strides or any(step != 1 for step in steps)
 
 
 def _collapsed(op: ir.Operation) -> None:
