@@ -194,6 +194,8 @@ def _map(w: Writer, scope: list[Tensor]) -> Tensor:
 
 def _transpose(w: Writer, scope: list[Tensor]) -> Tensor:
     source = _closed(w, scope)
+    if not source.sizes:
+        return source
     order = list(w.permutation(len(source.sizes)))
     init = closed(w.fresh(), [source.sizes[k] for k in order])
     w.put(f"{init.name} = tensor.empty() : {init.type}")
