@@ -64,7 +64,8 @@ def _drawn(name: str, count: int, makers: Sequence[Maker]) -> list[Body]:
     @seed(name)
     @settings(
         max_examples=2 * count, database=None, deadline=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large,
+                               HealthCheck.filter_too_much],
     )  # fmt: skip
     @given(drawn=body())
     def draw(drawn: Body) -> None:

@@ -20,6 +20,7 @@ from avial_lab.runtime.launch.cluster import Cluster
 from tests.quick import examples
 from tests.witness import interpret
 from tests.witness.drawn import Drawn, functions, schedules
+from tests.witness.found import FOUND
 from tests.witness.known_faults import FAULTS
 from tests.witness.packed import first_difference, packed
 
@@ -82,6 +83,12 @@ def test_many(part: int, modules: int, cluster: Cluster) -> None:
         programs = packed(f"part {part} module {k}", PROGRAMS, tasks=k % 3 == 2)
         found = first_difference(programs, partial(differs, ranks=ranks, cluster=cluster))
         assert found is None, f"{ranks} ranks\n{found[1]!r}\n{found[0]}"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found(name: str, cluster: Cluster) -> None:
+    check(FOUND[name], 1, cluster)
 
 
 @pytest.mark.mpi
