@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.run.roofline import Point, Roofline
     from avial_lab.program.c_functions import from_c
     from avial_lab.program.compilation import Namespace, analyse, compile
+    from avial_lab.program.export import export_onnx
     from avial_lab.program.functions import program as program
     from avial_lab.program.models import Model, load_onnx
     from avial_lab.program.program import Program
@@ -57,6 +58,7 @@ _HOME = {
     "cluster": "program.session",
     "compile": "program.compilation",
     "converge": "compiler.frontends.python.tasks",
+    "export_onnx": "program.export",
     "from_c": "program.c_functions",
     "load_graph": "planning.imports",
     "load_ipython_extension": "notebook",
@@ -88,6 +90,7 @@ __all__ = [
     "cluster",
     "compile",
     "converge",
+    "export_onnx",
     "from_c",
     "load_graph",
     "load_ipython_extension",

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from avial_lab.artifact.kernels import images_in
+from avial_lab.artifact.kernels import KernelImage, KernelRow, images_in
 from avial_lab.core.errors import AvialError
-from avial_lab.core.table import Table
 from avial_lab.core.toolchain import ToolError, find_tool, install_hint, run, tool
 from avial_lab.core.words import brief
 from avial_lab.machine.devices.cuda import capability, chip_in_ptx, multiprocessor_of
@@ -30,43 +30,53 @@ _SHARED_TOGETHER = 1024
 
 @dataclass(frozen=True)
 class Assembled:
-    """A kernel's machine code for one chip. registers: of a thread. spilled_bytes: that a thread
-    stores to memory for want of registers. shared_bytes: of a block. occupancy: the part of the
-    warps that a multiprocessor can hold which blocks of `threads` fill. sass: empty where there is
-    no disassembler.
-    """
+    """A kernel's machine code, and that as text; empty where there is no disassembler."""
 
     name: str
-    chip: str
-    threads: int
-    registers: int
-    spilled_bytes: int
-    stack_bytes: int
-    shared_bytes: int
-    occupancy: float
-    cubin: bytes = field(repr=False, default=b"")
+    image: KernelImage
     sass: str = field(repr=False, default="")
 
     def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.registers} registers, {self.spilled_bytes} B spilled, "
-            f"{self.shared_bytes} B shared, {self.occupancy:.0%} occupied on {self.chip}"
-        )
+        return f"{self.name}: {self.image}"
 
     def __repr__(self) -> str:
         return brief(self, str(self))
 
 
-def table_of(kernels: Iterable[Assembled]) -> Table:
-    head = ("kernel", "chip", "registers", "spilled", "stack", "shared", "occupancy")
-    rows = tuple(
-        (
-            each.name, each.chip, str(each.registers), f"{each.spilled_bytes} B",
-            f"{each.stack_bytes} B", f"{each.shared_bytes} B", f"{each.occupancy:.0%}",
-        )
-        for each in kernels
-    )  # fmt: skip
-    return Table("Kernels assembled by ptxas", head, rows, frozenset(head[2:]))
+def with_images(
+    kernels: Iterable[KernelRow], ptx: Iterable[str], chips: Sequence[str] = ()
+) -> tuple[KernelRow, ...]:
+    """The rows with machine code for these chips, by default as `assemble` has it; as they are
+    where there is no ptxas, and without a chip that this one knows nothing of: a driver takes PTX.
+    """
+    rows = tuple(kernels)
+    texts = images_in(ptx)
+    if find_tool("ptxas") is None or not texts:
+        return rows
+    wanted = [
+        (name, text, chip) for name, text in texts.items() for chip in _chips_for(text, chips)
+    ]
+    with ThreadPoolExecutor() as pool:
+        made = [pool.submit(_image, *each) for each in wanted]
+    found: dict[str, tuple[KernelImage, ...]] = {}
+    for (name, *_), each in zip(wanted, made, strict=True):
+        if (image := each.result()) is not None:
+            found[name] = (*found.get(name, ()), image)
+    return tuple(replace(row, images=found.get(row.name, ())) for row in rows)
+
+
+def _chips_for(text: str, chips: Sequence[str]) -> tuple[str, ...]:
+    """As that PTX has to be assembled for them: `sm_90a` for a chip `sm_90` where it asks so."""
+    asked = chip_in_ptx(text) or ""
+    own = (asked if capability(asked) == capability(chip) else chip for chip in chips)
+    return tuple(dict.fromkeys(own)) or (_chip_for(text),)
+
+
+def _image(name: str, text: str, chip: str) -> KernelImage | None:
+    try:
+        return _assembled(name, text, chip).image
+    except ToolError:
+        return None
 
 
 def assemble(ptx: Mapping[str, str], chip: str = "") -> tuple[Assembled, ...]:
@@ -97,22 +107,20 @@ def _assembled(name: str, text: str, chip: str) -> Assembled:
                 f"ptxas makes no machine code of {name} for {chip}: {done.complaint}",
                 hint=f"another chip, as in --to sass:{USUAL_CHIP}; or {install_hint('ptxas')}",
             )
-        return figures(name, text, chip, said, cubin.read_bytes(), _sass(cubin))
+        return Assembled(name, figures(text, chip, said, cubin.read_bytes()), _sass(cubin))
 
 
-def figures(
-    name: str, text: str, chip: str, said: str, cubin: bytes = b"", sass: str = ""
-) -> Assembled:
+def figures(text: str, chip: str, said: str, cubin: bytes = b"") -> KernelImage:
     """What ptxas said of the only kernel in that PTX."""
     threads = threads_of(text)
     registers, shared = _most(r"Used (\d+) registers", said), _most(r"(\d+) bytes smem", said)
-    return Assembled(
-        name, chip, threads, registers,
+    return KernelImage(
+        chip, threads, registers,
         spilled_bytes=_most(r"(\d+) bytes spill stores", said),
         stack_bytes=_most(r"(\d+) bytes stack frame", said),
         shared_bytes=shared,
         occupancy=occupancy(chip, threads, registers, shared),
-        cubin=cubin, sass=sass,
+        cubin=cubin,
     )  # fmt: skip
 
 

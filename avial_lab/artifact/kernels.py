@@ -1,24 +1,53 @@
 """Kernels that a program launches on devices, as its manifest has them.
 
 The text of stage `gpu` -> a row for each kernel. Its PTX is the binary's, by
-its name.
+its name, and in the program; machine code is in the row.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from avial_lab.core.element_types import ITEMSIZE
+from avial_lab.core.table import Table
 from avial_lab.core.words import brief, format_bytes
+
+
+@dataclass(frozen=True)
+class KernelImage:
+    """A kernel's machine code for one chip, and what ptxas says of it. registers: of a thread.
+    spilled_bytes: that a thread stores to memory for want of registers. shared_bytes: of a block.
+    occupancy: the part of the warps that a multiprocessor can hold which blocks of `threads` fill.
+    """
+
+    chip: str
+    threads: int
+    registers: int
+    spilled_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+    occupancy: float
+    cubin: bytes = field(repr=False, default=b"")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.registers} registers, {self.spilled_bytes} B spilled, "
+            f"{self.shared_bytes} B shared, {self.occupancy:.0%} occupied on {self.chip}"
+        )
+
+    def __repr__(self) -> str:
+        return brief(self, str(self))
 
 
 @dataclass(frozen=True)
 class KernelRow:
     """blocks: in x, y and z, by the numbers of iterations of loops: `ceil(j / 64)`. threads: of a
-    block. arguments: their types, `ptr` for an array's first element. shared_bytes: of a block.
+    block, 0 where the launch computes it. arguments: their types, `ptr` for an array's first
+    element. shared_bytes: of a block, but for what the launch computes. images: its machine code,
+    where there was an assembler.
     """
 
     name: str
@@ -26,11 +55,12 @@ class KernelRow:
     threads: tuple[int, ...]
     arguments: tuple[str, ...]
     shared_bytes: int = 0
+    images: tuple[KernelImage, ...] = ()
 
     def __str__(self) -> str:
         """`S1_kernel: ceil(j / 64) x ceil(i / 16) blocks of 64 x 4 threads`."""
         axes = max(1, sum(blocks != "1" for blocks in self.blocks))
-        threads = " x ".join(map(str, self.threads[:axes]))
+        threads = " x ".join(str(each) if each else "n" for each in self.threads[:axes])
         noun = "thread" if threads == "1" else "threads"
         blocks = " x ".join(self.blocks[:axes])
         shared = f", which share {format_bytes(self.shared_bytes)}" if self.shared_bytes else ""
@@ -41,10 +71,24 @@ class KernelRow:
         return brief(self, str(self))
 
 
+def table_of(images: Iterable[tuple[str, KernelImage]]) -> Table:
+    """Of kernels by their names, what ptxas says of each."""
+    head = ("kernel", "chip", "registers", "spilled", "stack", "shared", "occupancy")
+    rows = tuple(
+        (
+            name, each.chip, str(each.registers), f"{each.spilled_bytes} B",
+            f"{each.stack_bytes} B", f"{each.shared_bytes} B", f"{each.occupancy:.0%}",
+        )
+        for name, each in images
+    )  # fmt: skip
+    return Table("Kernels assembled by ptxas", head, rows, frozenset(head[2:]))
+
+
 _KERNEL = re.compile(
     r"^ *gpu\.func @([\w$]+)\((.*?)\)(?: workgroup\((.*?)\))? kernel attributes"
     r" \{avial\.blocks = \[(.*?)\],"
-    r" known_block_size = array<i32: ([\d, ]+)>",
+    r"(?: avial\.shared_bytes = (\d+) : i64,)?"
+    r" (?:avial\.threads = array<i64|known_block_size = array<i32): ([\d, ]+)>",
     re.MULTILINE,
 )
 
@@ -66,9 +110,10 @@ def kernels_in(gpu: str) -> tuple[KernelRow, ...]:
             tuple(re.findall(r'"([^"]*)"', blocks)),
             tuple(map(int, threads.split(","))),
             tuple(kind.rpartition(".")[2] for kind in re.findall(r"%[\w$#-]+: ([!\w.]+)", given)),
-            sum(_nbytes(*kind) for kind in re.findall(r"memref<((?:\d+x)*)(\w+)", shared)),
+            int(asked or 0)
+            or sum(_nbytes(*kind) for kind in re.findall(r"memref<((?:\d+x)*)(\w+)", shared)),
         )
-        for name, given, shared, blocks, threads in _KERNEL.findall(gpu)
+        for name, given, shared, blocks, asked, threads in _KERNEL.findall(gpu)
     )
 
 

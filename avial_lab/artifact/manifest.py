@@ -133,6 +133,10 @@ class Manifest(ABC):
     def message(self, step: Step) -> Transfer | None:
         """What the event sends, receives or waits for; None where it is none of these."""
 
+    def copy(self, step: Step) -> DeviceCopy | None:
+        """What the event copies to a device or from one; None where it is no copy."""
+        return None
+
     @abstractmethod
     def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
         """How far the rank has come. begun, sent: what it has counted itself. A mark past the last
@@ -203,6 +207,9 @@ class KnownMessages(Manifest):
 
     def message(self, step: Step) -> Transfer | None:
         return self.transfers[step.transfer] if step.transfer >= 0 else None
+
+    def copy(self, step: Step) -> DeviceCopy | None:
+        return self.copies[step.copy] if step.copy >= 0 else None
 
     def standing(self, rank: int, mark: int, begun: Sequence[int], sent: int) -> Standing:
         """Steps are done in order: what comes before the mark is over."""

@@ -18,6 +18,7 @@ from avial_lab.core.table import Table
 from avial_lab.core.words import format_seconds
 from avial_lab.machine.host import busy, this_machine
 from avial_lab.machine.measured import Measured, kept
+from avial_lab.machine.steadiness import watched
 from avial_lab.program import compilation
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
@@ -41,6 +42,8 @@ class Predicted:
     roofline_s: float
     profile_s: float
     runs_s: tuple[float, ...]
+    doubts: tuple[str, ...] = ()
+    """Why its times may be off: a neighbour, a clock that dropped."""
 
     @property
     def first_s(self) -> float:
@@ -88,13 +91,15 @@ def _of_kernel(
     roofline = {n: p.simulate(measured.topology(n)).makespan_s for n, p in programs.items()}
     taken: dict[int, list[float]] = {n: [] for n in programs}
     profile: dict[int, float] = {}
-    for turn in range(2 * RUNS):
-        for n, program in programs.items():
-            if turn == RUNS:
-                profile[n] = program.simulate().makespan_s
-            taken[n].append(program.run(cluster).makespan_s)
+    with watched(measured.pace) as watch:
+        for turn in range(2 * RUNS):
+            for n, program in programs.items():
+                if turn == RUNS:
+                    profile[n] = program.simulate().makespan_s
+                taken[n].append(program.run(cluster).makespan_s)
+            watch.look()
     for n in programs:
-        yield Predicted(name, n, roofline[n], profile[n], tuple(taken[n]))
+        yield Predicted(name, n, roofline[n], profile[n], tuple(taken[n]), watch.doubts)
 
 
 def _program(name: str, size: str, ranks: int) -> Program:
@@ -120,11 +125,12 @@ def predicted_table(found: Sequence[Predicted], title: str) -> Table:
             f"{each.roofline_s / each.first_s:.2f}",
             f"{each.profile_s / each.later_s:.2f}",
             f"{100 * each.spread:.0f} %",
+            "; ".join(each.doubts),
         )
         for each in found
     )
     head = ("kernel", "ranks", "predicted", "measured", "by roofline", "by profile", "spread")
-    return Table(title, head, rows, frozenset(head[1:]))
+    return Table(title, (*head, "doubts"), rows, frozenset(head[1:]))
 
 
 def summary(found: Sequence[Predicted]) -> str:

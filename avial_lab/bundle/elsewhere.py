@@ -8,14 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CONTAINER = """\
-# docker build -t program DIR
+# docker build -t program DIR                                        (or podman, buildah bud)
 # docker run -v "$PWD:/data" -w /data program --in a=a.npy --out b=b.npy
-# All that it needs besides this folder are Debian's Python and NumPy.
+# docker run -v "$PWD:/data" -w /data --entrypoint mpiexec program -n 2 python3 /bundle/run.py …
+# All that it needs besides this folder are Debian's Python, NumPy and OpenMP runtime.
 FROM debian:trixie-slim
-RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-numpy
+RUN apt-get update \\
+ && apt-get install -y --no-install-recommends python3 python3-numpy libomp5 \\
+ && rm -rf /var/lib/apt/lists/* \\
+ && ln -s /usr/lib/*/libomp.so.5 /usr/lib/libomp.so
 COPY . /bundle
+ENV PATH=/bundle/mpi/bin:$PATH HYDRA_LAUNCHER=fork HYDRA_RMK=user
 ENTRYPOINT ["python3", "/bundle/run.py"]
 """
+"""Tried by `python -m tests.bundle.container`."""
 
 _JOB = """\
 #!/bin/bash

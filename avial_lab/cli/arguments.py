@@ -144,7 +144,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--trips",
         type=int,
         metavar="N",
-        help="turns of a loop whose end depends on data, by default 2",
+        help="iterations of a loop whose end depends on data, by default 2",
     )
     plan.add_argument(
         "--report",
@@ -344,8 +344,16 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     _kernel_arguments(kernel)
 
-    export = commands.add_parser("export", help="write a notebook as one self-contained page")
-    export.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
+    export = commands.add_parser(
+        "export",
+        help="write a notebook as a self-contained page, a function on tensors as a model in ONNX",
+    )
+    export.add_argument(
+        "source",
+        type=Path,
+        metavar="SOURCE",
+        help="NOTEBOOK.ipynb; FILE.mlir or MODEL.onnx, whose tensors become a model in ONNX",
+    )
     export.add_argument("-o", "--output", type=Path, metavar="FILE")
     export.add_argument(
         "--to", choices=("html", "ipynb"), default="html", help="ipynb: a copy to work on"
@@ -357,6 +365,11 @@ def argument_parser() -> argparse.ArgumentParser:
         help="include the cells tagged `solution`, folded; they are left out by default",
     )
     export.add_argument("--execute", action="store_true", help="run the notebook first")
+    of_tensors = export.add_argument_group("of a function on tensors")
+    of_tensors.add_argument("--fn", metavar="NAME", help="the function, if the file has several")
+    _of_a_model(of_tensors)
+    for flags, how in arguments(["gradient", "update"]):
+        of_tensors.add_argument(*flags, **how)
     export.set_defaults(command=export_command)
 
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
@@ -392,7 +405,7 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
     _question_arguments(parser)
 
 
-def _bindings(parser: argparse.ArgumentParser, number: str, given: str) -> None:
+def _bindings(parser: argparse._ActionsContainer, number: str, given: str) -> None:
     """Numbers and inputs by name; what they are, for `--help`."""
     parser.add_argument(
         "-D", "--define", action="append", default=[], dest="numbers", metavar="NAME=VALUE",
@@ -403,7 +416,7 @@ def _bindings(parser: argparse.ArgumentParser, number: str, given: str) -> None:
     )  # fmt: skip
 
 
-def _of_a_model(parser: argparse.ArgumentParser) -> None:
+def _of_a_model(parser: argparse._ActionsContainer) -> None:
     """What a model leaves open."""
     _bindings(
         parser,

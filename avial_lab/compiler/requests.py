@@ -256,6 +256,30 @@ class Simulated:
 
 
 @dataclass(frozen=True)
+class Export:
+    """Ask: what is a function on tensors in ONNX? Answer: `Exported`.
+
+    names: what arguments and results (`result0` …) are called there, where not as in the text.
+    """
+
+    source: Source
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {self.source!r}")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A ModelProto, as bytes; arrays of arguments are not in it."""
+
+    model: bytes = field(repr=False)
+
+    def __repr__(self) -> str:
+        return brief(self, f"{len(self.model):,} B")
+
+
+@dataclass(frozen=True)
 class Walk:
     """Ask: what does every rank of a program of loops do, turn by turn? Answer: `Turns`.
 
@@ -394,6 +418,7 @@ Question = (
     Analyse
     | Build
     | Explore
+    | Export
     | Look
     | PrintBack
     | Propose
@@ -406,6 +431,6 @@ Question = (
     | WeighLayers
 )
 Answer = (
-    Analysis | Built | Explored | Foreseen | Inside | ModelCosts | Printed | Proposal | Referenced
-    | Simulated | Turns | Weighed
+    Analysis | Built | Explored | Exported | Foreseen | Inside | ModelCosts | Printed | Proposal
+    | Referenced | Simulated | Turns | Weighed
 )  # fmt: skip

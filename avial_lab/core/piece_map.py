@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from itertools import count
 from typing import Generic, TypeVar
 
 from avial_lab.core.regions import Box
 
 Value = TypeVar("Value")
+
+_Entry = tuple[int, int, Box, Value]
+"""Start in dimension 0, when it was added, the box, its value."""
 
 
 class PieceMap(Generic[Value]):
@@ -24,27 +26,40 @@ class PieceMap(Generic[Value]):
     arrays that are cut along dimension 0.
     """
 
+    __slots__ = ("_added", "_lists", "_only", "_rank")
+
     def __init__(self, rank: int) -> None:
         self._rank = rank
         # By bit length of the extent: (start, when it was added, box, value), sorted. The second
         # keeps ties apart and stable.
-        self._lists: dict[int, list[tuple[int, int, Box, Value]]] = {}
-        self._added = count()
+        self._lists: dict[int, list[_Entry[Value]]] = {}
+        # In place of the lists where there is one piece, as in most maps of a schedule.
+        self._only: _Entry[Value] | None = None
+        self._added = 0
 
     def __iter__(self) -> Iterator[tuple[Box, Value]]:
+        if self._only is not None:
+            return iter(((self._only[2], self._only[3]),))
         entries = sorted((e for pieces in self._lists.values() for e in pieces), key=_start_and_age)
         return ((box, value) for _, _, box, value in entries)
 
     def add(self, box: Box, value: Value) -> None:
         if box.empty:
             return
-        start, extent = (box.start[0], box.stop[0] - box.start[0]) if self._rank else (0, 1)
-        self._insert(self._lists.setdefault(extent.bit_length(), []), start, box, value)
+        entry = (box.start[0] if self._rank else 0, self._added, box, value)
+        self._added += 1
+        if self._only is not None:
+            only, self._only = self._only, None
+            self._insert(only)
+        elif not self._lists:
+            self._only = entry
+            return
+        self._insert(entry)
 
-    def _insert(
-        self, pieces: list[tuple[int, int, Box, Value]], start: int, box: Box, value: Value
-    ) -> None:
-        entry = (start, next(self._added), box, value)
+    def _insert(self, entry: _Entry[Value]) -> None:
+        start, box = entry[0], entry[2]
+        extent = box.stop[0] - start if self._rank else 1
+        pieces = self._lists.setdefault(extent.bit_length(), [])
         # Programs mostly walk arrays upwards: the end is the common place.
         if not pieces or pieces[-1][0] <= start:
             pieces.append(entry)
@@ -55,7 +70,13 @@ class PieceMap(Generic[Value]):
         """In place of all that is known inside `box`. Quick where that is one piece, `box` itself,
         as it mostly is, in a map whose pieces do not overlap.
         """
-        if self._rank:
+        only = self._only
+        if only is not None:
+            if only[2] == box:
+                self._only = (only[0], self._added, box, value)
+                self._added += 1
+                return
+        elif self._rank and self._lists:
             start = box.start[0]
             pieces = self._lists.get((box.stop[0] - start).bit_length(), [])
             for at in range(bisect_left(pieces, (start,)), len(pieces)):
@@ -63,13 +84,20 @@ class PieceMap(Generic[Value]):
                     break
                 if pieces[at][2] == box:
                     del pieces[at]
-                    self._insert(pieces, start, box, value)
+                    self._insert((start, self._added, box, value))
+                    self._added += 1
                     return
         self.remove(box)
         self.add(box, value)
 
     def overlapping(self, box: Box) -> list[tuple[Box, Value]]:
         """(the part inside `box`, value) of every piece that overlaps it."""
+        only = self._only
+        if only is not None:
+            common = box if only[2] == box else only[2].intersection(box)
+            return [] if common is None else [(common, only[3])]
+        if not self._lists:
+            return []
         found = [
             (entry, common)
             for pieces, first, last in self._windows(box)
@@ -81,9 +109,20 @@ class PieceMap(Generic[Value]):
 
     def remove(self, box: Box) -> None:
         """Forget what is known inside `box`; pieces that stick out keep their rest."""
+        only = self._only
+        if only is not None:
+            if only[2] == box:
+                self._only = None
+            elif only[2].overlaps(box):
+                self._only = None
+                for rest in only[2].difference(box):
+                    self.add(rest, only[3])
+            return
+        if not self._lists:
+            return
         rests: list[tuple[Box, Value]] = []
         for pieces, first, last in self._windows(box):
-            kept: list[tuple[int, int, Box, Value]] = []
+            kept: list[_Entry[Value]] = []
             for entry in pieces[first:last]:
                 if not entry[2].overlaps(box):
                     kept.append(entry)
@@ -94,7 +133,7 @@ class PieceMap(Generic[Value]):
         for rest, value in rests:
             self.add(rest, value)
 
-    def _windows(self, box: Box) -> Iterator[tuple[list[tuple[int, int, Box, Value]], int, int]]:
+    def _windows(self, box: Box) -> Iterator[tuple[list[_Entry[Value]], int, int]]:
         """In every list, the positions between which pieces may overlap `box`."""
         for magnitude, pieces in self._lists.items():
             if not pieces:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from avial_lab.core.files import cache_folder
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.host import this_machine
-from avial_lab.machine.platform import Link, Node, Platform
+from avial_lab.machine.platform import Collective, CollectiveTime, Link, Node, Platform
 from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
 
@@ -68,16 +68,25 @@ class MeasuredMessages:
 
 @dataclass(frozen=True)
 class Measured:
-    """This machine: a core, its memory, messages between two of its ranks."""
+    """This machine: a core, its memory, messages between two of its ranks, and calls of several;
+    `notes` say why that may be off: others computed meanwhile. pace: of its clock, as a `Probe` has
+    it, by which later times are known to be of a slower one.
+    """
 
     node: MeasuredNode
     messages: MeasuredMessages
+    collectives: tuple[CollectiveTime, ...] = ()
+    notes: tuple[str, ...] = ()
+    pace: float = 0.0
 
     def platform(self) -> Platform:
         node = self.node.node("localhost", cores=this_cpu().cores, memory_bytes=memory_here())
         link = _link("messages", self.messages, "shared memory")
         inside = {node.name: link.name}
-        return Platform((node,), (link,), "this machine, measured", "measured here", inside)
+        return Platform(
+            (node,), (link,), "this machine, measured", "measured here", inside,
+            collectives=self.collectives,
+        )  # fmt: skip
 
     def topology(self, ranks: int) -> Topology:
         """So many ranks of it."""
@@ -85,7 +94,8 @@ class Measured:
         return Topology(ranks, local.devices, self.platform())
 
     def __str__(self) -> str:
-        return f"{node_words(self.node, this_cpu().cores)}\nmessages: {self.messages}"
+        lines = [node_words(self.node, this_cpu().cores), f"messages: {self.messages}"]
+        return "\n".join([*lines, *_collective_words(self.collectives), *self.notes])
 
     def __repr__(self) -> str:
         return brief(self, "of this machine")
@@ -100,6 +110,7 @@ class MeasuredHosts:
     nodes: tuple[Node, ...]
     inside: MeasuredMessages | None
     between: MeasuredMessages | None
+    collectives: tuple[CollectiveTime, ...] = ()
 
     def topology(self) -> Topology:
         """One switch, to which each host has a link; a message goes over two."""
@@ -118,8 +129,9 @@ class MeasuredHosts:
                 uplinks[node.name] = (("switch", link.name),)
         names = ", ".join(node.name for node in self.nodes)
         platform = Platform(
-            self.nodes, tuple(links), f"{names}, measured", "measured", inside, uplinks
-        )
+            self.nodes, tuple(links), f"{names}, measured", "measured", inside, uplinks,
+            collectives=self.collectives,
+        )  # fmt: skip
         return topology_on(platform)
 
     def __str__(self) -> str:
@@ -130,7 +142,7 @@ class MeasuredHosts:
         for where, found in (("on a host", self.inside), ("between hosts", self.between)):
             if found is not None:
                 lines.append(f"messages {where}: {found}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *_collective_words(self.collectives)])
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(len(self.nodes), 'host')}")
@@ -146,6 +158,38 @@ def node_words(node: MeasuredNode | Node, cores: int) -> str:
         f"{node.core_bytes_per_s / 1e9:.1f} GB/s from memory{caches}\n"
         f"all {cores} cores: {node.memory_bytes_per_s / 1e9:.1f} GB/s from memory"
     )
+
+
+def _collective_words(collectives: Sequence[CollectiveTime]) -> Iterator[str]:
+    """A line for each group."""
+    groups = dict.fromkeys((each.ranks, each.nodes) for each in collectives)
+    for ranks, nodes in groups:
+        calls = ", ".join(
+            f"{each.call.value} {each}"
+            for each in collectives
+            if (each.ranks, each.nodes) == (ranks, nodes)
+        )
+        where = f" on {count(nodes, 'host')}" if nodes > 1 else ""
+        yield f"{count(ranks, 'rank')}{where}: {calls}"
+
+
+def collectives_through(
+    rows: Iterable[tuple[str, int, int, int, float]],
+) -> tuple[CollectiveTime, ...]:
+    """The line through all sizes of each call of each group; rows: call, ranks, nodes, bytes,
+    seconds.
+    """
+    sizes: dict[tuple[str, int, int], dict[int, float]] = {}
+    for call, ranks, nodes, nbytes, seconds in rows:
+        sizes.setdefault((call, ranks, nodes), {})[nbytes] = seconds
+    found: list[CollectiveTime] = []
+    for (call, ranks, nodes), took in sizes.items():
+        group = Collective(call), ranks, nodes
+        if len(took) == 1:
+            found.append(CollectiveTime(*group, next(iter(took.values()))))
+        else:
+            found.append(CollectiveTime(*group, *line_through(list(took), list(took.values()))[:2]))
+    return tuple(found)
 
 
 def _link(name: str, messages: MeasuredMessages, kind: str) -> Link:
@@ -189,7 +233,11 @@ _LEAST_S = 1e-15
 
 def keep(measured: Measured) -> None:
     """For this machine as it is; a cache that cannot be written keeps nothing."""
-    _store().put(_key(), json.dumps(asdict(measured)).encode())
+    calls = [
+        [each.call.value, each.ranks, each.nodes, each.latency_s, each.bytes_per_s]
+        for each in measured.collectives
+    ]
+    _store().put(_key(), json.dumps(asdict(measured) | {"collectives": calls}).encode())
 
 
 def kept() -> Measured | None:
@@ -197,8 +245,16 @@ def kept() -> Measured | None:
     data = _store().get(_key())
     try:
         told = cast("dict[str, Any]", json.loads(data)) if data is not None else {}
-        found = Measured(node_in(told["node"]), MeasuredMessages(**told["messages"]))
-        numbers = [*asdict(found.messages).values(), *(asdict(found.node) | {"caches": 0}).values()]
+        calls = tuple(
+            CollectiveTime(Collective(call), *numbers) for call, *numbers in told["collectives"]
+        )
+        notes = tuple(map(str, told["notes"]))
+        messages = MeasuredMessages(**told["messages"])
+        found = Measured(node_in(told["node"]), messages, calls, notes, told["pace"])
+        numbers = [*asdict(messages).values(), *(asdict(found.node) | {"caches": 0}).values()]
+        numbers += [found.pace] + [
+            value for each in calls for value in (each.ranks, each.latency_s, each.bytes_per_s)
+        ]
         right = all(isinstance(value, int | float) and value >= 0 for value in numbers)
     except (ValueError, TypeError, AttributeError, KeyError):
         return None

@@ -7,6 +7,8 @@ core, one direction of a link) unless its name says otherwise.
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -139,6 +141,41 @@ class Link:
         return brief(self, f"{self.name}, {self.kind}: {rate}, {format_seconds(self.latency_s)}")
 
 
+class Collective(enum.Enum):
+    """A call of all ranks of a group."""
+
+    BARRIER = "barrier"
+    BROADCAST = "broadcast"
+    ALL_GATHER = "all-gather"
+    ALL_REDUCE = "all-reduce"
+
+
+@dataclass(frozen=True)
+class CollectiveTime:
+    """What a call by `ranks` ranks on so many nodes was measured to take: latency_s + n /
+    bytes_per_s for the n bytes that each rank has in the end (of a barrier there are none).
+    """
+
+    call: Collective
+    ranks: int
+    nodes: int
+    latency_s: float
+    bytes_per_s: float = math.inf
+
+    def changed(self, bandwidth: float, latency: float) -> CollectiveTime:
+        """On links that are so many times as fast, and take so many times as long to begin."""
+        rate, latency_s = self.bytes_per_s * bandwidth, self.latency_s * latency
+        return replace(self, bytes_per_s=rate, latency_s=latency_s)
+
+    def __repr__(self) -> str:
+        where = f"{count(self.ranks, 'rank')} on {count(self.nodes, 'node')}"
+        return brief(self, f"{self.call.value} of {where}: {self}")
+
+    def __str__(self) -> str:
+        rate = f" and {_rate(self.bytes_per_s)}B/s" if math.isfinite(self.bytes_per_s) else ""
+        return f"{format_seconds(self.latency_s)}{rate}"
+
+
 Hop = tuple[str, bool]
 """A link's name, and whether it is gone through from its far end to its near one."""
 
@@ -170,6 +207,32 @@ class Platform:
     routes: Mapping[tuple[str, str], tuple[str, ...]] = field(
         default_factory=dict[tuple[str, str], tuple[str, ...]]
     )
+
+    collectives: tuple[CollectiveTime, ...] = ()
+    """What calls of all ranks were measured to take; of those that are not there an algorithm is
+    simulated (`simulator/collectives.py`)."""
+
+    def collective(self, call: Collective, ranks: int, nodes: int) -> CollectiveTime | None:
+        """As measured; between two sizes of a group on as many nodes on the line through both, over
+        the logarithm of the size: calls go in rounds, of which there are so many. None beyond what
+        was measured.
+        """
+        known = {
+            each.ranks: each
+            for each in self.collectives
+            if each.call is call and each.nodes == nodes
+        }
+        if ranks in known or not known or not min(known) < ranks < max(known):
+            return known.get(ranks)
+        less, more = (
+            known[max(n for n in known if n < ranks)],
+            known[min(n for n in known if n > ranks)],
+        )
+        part = math.log2(ranks / less.ranks) / math.log2(more.ranks / less.ranks)
+        latency_s = less.latency_s + part * (more.latency_s - less.latency_s)
+        each_s = 1 / less.bytes_per_s + part * (1 / more.bytes_per_s - 1 / less.bytes_per_s)
+        rate = 1 / each_s if each_s > 0 else math.inf
+        return CollectiveTime(call, ranks, nodes, latency_s, rate)
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

@@ -155,8 +155,19 @@ class Topology:
             else link
             for link in platform.links
         )
+        inside = {platform.link(name).kind for name in platform.inside.values()}
+        outside = {
+            link.kind for link in platform.links if link.name not in platform.inside.values()
+        }
+        collectives = tuple(
+            each.changed(bandwidth, latency)
+            if kind in ("", *(inside if each.nodes == 1 else outside))
+            else each
+            for each in platform.collectives
+        )
         label = f"{platform.label} with other links"
-        return replace(self, platform=replace(platform, links=links, label=label))
+        changed = replace(platform, links=links, label=label, collectives=collectives)
+        return replace(self, platform=changed)
 
     def with_nodes(self, *, speed: float = 1.0, memory: float = 1.0) -> Topology:
         """What if its cores and GPUs computed so many times as fast, and their memories and caches

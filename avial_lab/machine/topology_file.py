@@ -15,6 +15,8 @@
       - {node: n0, group: leaf0, link: eth}
     crossings:           # what a message goes through in such a group
       - {group: leaf0, link: eth}
+    collectives:         # calls of so many ranks, as measured; else an algorithm is simulated
+      - {call: all-gather, ranks: 4, nodes: 2, latency: 30 us, bandwidth: 2 GB/s}
 
 A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core, and GPUs; the last two, of
 a GPU's link to its host, may be left out. Links may be not `shared` by their messages, or not
@@ -42,7 +44,14 @@ from typing import Any, cast
 from avial_lab.core.errors import AvialError, CellSpan
 from avial_lab.core.files import text_of
 from avial_lab.machine.constants import EAGER_BYTES, MOST_ETHERNET_BYTES_PER_S
-from avial_lab.machine.platform import Accelerator, Link, Node, Platform
+from avial_lab.machine.platform import (
+    Accelerator,
+    Collective,
+    CollectiveTime,
+    Link,
+    Node,
+    Platform,
+)
 from avial_lab.machine.presets import topology_on
 from avial_lab.machine.topology import Topology
 from avial_lab.machine.units import Quantity, UnitError, parsed, written
@@ -149,7 +158,10 @@ _GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host
 _NEEDED_GPU = _GPU[1:5]
 _LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex", "eager")
 _CACHE = ("size", "bandwidth")
-_MEMBERS = ("name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings")
+_COLLECTIVE = ("call", "ranks", "nodes", "latency", "bandwidth")
+_MEMBERS = (
+    "name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings", "collectives",
+)  # fmt: skip
 
 
 def _topology(root: _Reader) -> Topology:
@@ -187,6 +199,7 @@ def _topology(root: _Reader) -> Topology:
     platform = Platform(
         tuple(nodes), tuple(made), label, f"from {root.name}",
         inside=inside, uplinks=uplinks, crossings=crossings, routes=routes,
+        collectives=_collectives(members["collectives"]) if "collectives" in members else (),
     )  # fmt: skip
     return topology_on(platform)
 
@@ -326,6 +339,39 @@ def _crossings(entry: _Reader, links: Mapping[str, Link]) -> dict[str, str]:
     return found
 
 
+def _collectives(entry: _Reader) -> tuple[CollectiveTime, ...]:
+    """Of one node unless it says so. A barrier moves nothing: it has no bandwidth."""
+    found: dict[tuple[Collective, int, int], CollectiveTime] = {}
+    calls = {call.value: call for call in Collective}
+    for each in entry.items("collectives"):
+        members = each.mapping("a collective", _COLLECTIVE)
+        for key in ("call", "ranks", "latency"):
+            if key not in members:
+                raise each.error(f"a collective has '{key}'", "it needs call, ranks, latency")
+        name = members["call"].word("call")
+        if name not in calls:
+            near = get_close_matches(name, calls, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(calls)}"
+            raise members["call"].error(f"there is no call '{name}'", hint)
+        call = calls[name]
+        if (call is Collective.BARRIER) == ("bandwidth" in members):
+            raise each.error("all collectives but a barrier have a bandwidth")
+        made = CollectiveTime(
+            call,
+            members["ranks"].whole("ranks"),
+            members["nodes"].whole("nodes") if "nodes" in members else 1,
+            members["latency"].quantity("latency", Quantity.SECONDS),
+        )
+        if "bandwidth" in members:
+            rate = members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)
+            made = replace(made, bytes_per_s=rate)
+        key = call, made.ranks, made.nodes
+        if key in found:
+            raise each.error(f"{name} of {made.ranks} ranks on {made.nodes} nodes stands twice")
+        found[key] = made
+    return tuple(found.values())
+
+
 # Written ------------------------------------------------------------------------------------------
 
 
@@ -364,6 +410,9 @@ def topology_text(topology: Topology) -> str:
             f"  - {_flow({'group': group, 'link': link})}"
             for group, link in platform.crossings.items()
         ]
+    if platform.collectives:
+        lines.append("collectives:")
+        lines += [f"  - {_flow(_collective_words(each))}" for each in platform.collectives]
     return "\n".join(lines) + "\n"
 
 
@@ -425,6 +474,17 @@ def _link_words(link: Link) -> dict[str, str]:
     if link.eager_bytes != EAGER_BYTES:
         words["eager"] = written(link.eager_bytes, Quantity.BYTES)
     return words | {key: "no" for key, value in said.items() if not value}
+
+
+def _collective_words(collective: CollectiveTime) -> dict[str, str]:
+    words = {
+        "call": collective.call.value, "ranks": str(collective.ranks),
+        "nodes": str(collective.nodes),
+        "latency": written(collective.latency_s, Quantity.SECONDS),
+    }  # fmt: skip
+    if collective.call is not Collective.BARRIER:
+        words["bandwidth"] = written(collective.bytes_per_s, Quantity.BYTES_PER_S)
+    return words
 
 
 class _Flow(str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from avial_lab.core.regions import size
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
@@ -108,12 +108,8 @@ class Costs:
         return frozenset({name for _, name in self.profile} | by_device)
 
     def _as_given(self, task: Task, device: Device, topology: Topology) -> Cost:
-        node = _node(device, topology)
         fastest = topology.speeds.fastest_flops_per_s
-        seconds = self.given[task.name] * fastest / node.core_flops_per_s
-        slower = node.core_flops_per_s < fastest
-        why = "given with the graph" + (", for the fastest node's cores" if slower else "")
-        return Cost(seconds, CostSource.MEASURED, why)
+        return _given_cost(self.given[task.name], _node(device, topology).core_flops_per_s, fastest)
 
     def _modelled(self, task: Task, device: Device, graph: TaskGraph, topology: Topology) -> Cost:
         demand, source = self.demands.get(task.name), CostSource.ROOFLINE
@@ -123,6 +119,14 @@ class Costs:
         if gpu is not None:
             return _on_gpu(demand, gpu, source)
         return _on_cores(demand, device, topology, source)
+
+
+@lru_cache(maxsize=4096)
+def _given_cost(given_s: float, flops_per_s: float, fastest: float) -> Cost:
+    """(Made once for all tasks that take as long: to make one takes longer than to look it up.)"""
+    slower = flops_per_s < fastest
+    why = "given with the graph" + (", for the fastest node's cores" if slower else "")
+    return Cost(given_s * fastest / flops_per_s, CostSource.MEASURED, why)
 
 
 def _on_gpu(demand: Demand, gpu: Accelerator, source: CostSource) -> Cost:

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
@@ -136,8 +137,7 @@ _EVENT_OF = {
 }
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """An event of a rank before it has a time: `task` for RUN, `transfer` for the four message
     steps, `copy` for COPY.
 

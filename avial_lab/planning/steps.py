@@ -67,7 +67,9 @@ class _Maps(dict[str, PieceMap[_T]]):
         self._dims = dims
 
     def __missing__(self, storage: str) -> PieceMap[_T]:
-        made = self[storage] = PieceMap[_T](self._dims[storage])
+        # (Not PieceMap[_T], which takes longer than all else here.)
+        made: PieceMap[_T] = PieceMap(self._dims[storage])
+        self[storage] = made
         return made
 
 
@@ -114,7 +116,8 @@ class _RankProgram:
         end = len(self._position)
         for index in sorted(self._unsent):
             self._add(end, self._BEFORE, Step(StepKind.WAIT_SENT, transfer=index))
-        return tuple(step for *_, step in sorted(self._steps, key=lambda entry: entry[:3]))
+        self._steps.sort()  # (no two have the same number: steps are never compared)
+        return tuple([step for *_, step in self._steps])
 
     def _receive(self, transfer: Transfer, now: int) -> None:
         """Post as soon as this rank has no more use for what is there, wait right before the

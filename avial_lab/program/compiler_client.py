@@ -34,6 +34,8 @@ from avial_lab.compiler.requests import (
     Built,
     Explore,
     Explored,
+    Export,
+    Exported,
     Foresee,
     Look,
     PrintBack,
@@ -183,6 +185,8 @@ class Compiler:
     ) -> Built: ...
     @overload
     def ask(self, question: Explore, *, timeout_s: float | None = None) -> Explored: ...
+    @overload
+    def ask(self, question: Export, *, timeout_s: float | None = None) -> Exported: ...
     @overload
     def ask(self, question: Look, *, timeout_s: float | None = None) -> Inside: ...
     @overload

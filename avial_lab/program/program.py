@@ -59,8 +59,9 @@ from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_seconds, listed
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
-from avial_lab.machine.host import busy
+from avial_lab.machine.measured import kept
 from avial_lab.machine.roofline import Ceilings, estimated_ceilings, predicted
+from avial_lab.machine.steadiness import watched
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
@@ -429,9 +430,14 @@ class Program:
         predicted = self.predicted()
         if runs < 1:
             raise OptionError(f"a comparison takes one run at least; got {runs}")
-        taken = [self.run(cluster, threads=threads) for _ in range(runs)]
+        known = kept()
+        taken: list[Trace] = []
+        with watched(0.0 if known is None else known.pace) as watch:
+            for _ in range(runs):
+                taken.append(self.run(cluster, threads=threads))
+                watch.look()
         self._profile(threads).save()
-        return Comparison(predicted, tuple(taken), sources, tasks_of, "; ".join(busy()))
+        return Comparison(predicted, tuple(taken), sources, tasks_of, "; ".join(watch.doubts))
 
     def _sources(self) -> dict[str, str]:
         """Where the seconds of each task or phase come from."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
+from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
 from avial_lab.ptensor.recording import Memory, Value
-from avial_lab.runtime.rank.interpreter import Part
+from avial_lab.runtime.rank.interpreter import Part, looked_at
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -170,10 +171,14 @@ class Array:
         """All of it, here: a gather, which `xp.report()` counts."""
         if copy is False:
             raise ValueError("the elements are with the engines: what comes here is a copy")
-        whole = self._xp.connection.take(self._memory)
+        box = looked_at(self._part, Box.whole(self.shape))
+        within = self._xp.connection.take(self._memory, box)
         subscripts: list[Any] = []
         dims: list[int] = []
-        for (offset, dim, step), extent in zip(self._part, self._memory.shape, strict=True):
+        for (start, dim, step), extent, first in zip(
+            self._part, self._memory.shape, box.start, strict=True
+        ):
+            offset = start - first
             if dim < 0:
                 subscripts.append(offset)
                 continue
@@ -183,7 +188,7 @@ class Array:
                 stop = None if count else offset
             subscripts.append(slice(offset, stop, step) if extent else slice(None))
             dims.append(dim)
-        part = whole[tuple(subscripts)]
+        part = within[tuple(subscripts)]
         part = part.transpose(np.argsort(dims)) if dims else part
         array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
         return np.array(array, dtype=dtype, copy=True)
@@ -529,29 +534,12 @@ class Array:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's function of that name here, where the arrays are; never a silent gather."""
-        found = self._xp.ufunc_of(ufunc.__name__)
-        out = kwargs.pop("out", (None,))[0]
-        if method != "__call__" or found is None or kwargs:
-            how = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-            raise TypeError(
-                f"{how} of arrays on ranks is not there; numpy.asarray(x) brings one here first"
-            )
-        made = found(*inputs)
-        if out is None:
-            return made
-        out[...] = made
-        return out
+        return call_ufunc(self._xp, ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Any
     ) -> Any:
-        found = self._xp.function_of(func.__name__)
-        if found is None or func.__module__ not in ("numpy", "numpy.linalg"):
-            raise TypeError(
-                f"{func.__module__}.{func.__name__} of arrays on ranks is not there; "
-                "numpy.asarray(x) brings one here first"
-            )
-        return found(*args, **kwargs)
+        return call_function(self._xp, func, args, kwargs)
 
 
 class Flat:

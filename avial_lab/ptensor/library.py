@@ -389,8 +389,9 @@ class Library:
         times = np.asarray(repeats)
         return self.take(given, np.repeat(np.arange(given.shape[at]), times), axis=at)
 
-    def tile(self, x: Array, repetitions: Sequence[int], /) -> Array:
-        times = (1,) * (x.ndim - len(repetitions)) + tuple(repetitions)
+    def tile(self, x: Array, repetitions: int | Sequence[int], /) -> Array:
+        given = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+        times = (1,) * (x.ndim - len(given)) + given
         shape = (1,) * (len(times) - x.ndim) + x.shape
         apart = self.reshape(x, tuple(n for extent in shape for n in (1, extent)))
         spread = self.broadcast_to(

@@ -21,6 +21,7 @@ from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, fo
 from avial_lab.ptensor.elements import DTYPES, element_of
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
+from avial_lab.ptensor.numpy_calls import as_ufunc
 from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
 from avial_lab.ptensor.recording import Memory, Value
@@ -92,12 +93,8 @@ class Namespace(NumpyNames, Library):
         self.family[self.device] = self
         for name in DTYPES:
             setattr(self, name, np.dtype(name))
-        for name in UNARY:
-            setattr(self, name, self._unary_function(name))
-        for name in BINARY:
-            setattr(self, name, self._binary_function(name))
-        for name in _LIBRARY:
-            setattr(self, name, self._library_function(name))
+        for name in (*UNARY, *BINARY, *_LIBRARY):
+            setattr(self, name, self._ufunc(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
         for name in ON_ONE:
             where, _, last = name.rpartition(".")
@@ -579,28 +576,6 @@ class Namespace(NumpyNames, Library):
     def __array_namespace_info__(self) -> NamespaceInfo:
         return NamespaceInfo()
 
-    def ufunc_of(self, name: str) -> Callable[..., Array] | None:
-        """Ours of NumPy's ufunc."""
-        if name == "matmul":
-            return self.matmul
-        for table in (UNARY, BINARY):
-            for ours, theirs in table.items():
-                if theirs == name and ours not in ("conj",):
-                    return getattr(self, ours)
-        return None
-
-    def function_of(self, name: str) -> Callable[..., Any] | None:
-        """Ours of NumPy's function."""
-        found = {
-            "concatenate": self.concat, "amin": self.min, "amax": self.max, "around": self.round,
-        }.get(name)  # fmt: skip
-        if found is not None:
-            return found
-        if name not in _FUNCTIONS:
-            return None
-        ours = getattr(self, name)
-        return _with_axis(ours) if name in _REDUCTIONS else ours
-
     # -- values ------------------------------------------------------------------------------------
 
     def _brought(self, x: Array) -> Array:
@@ -691,6 +666,19 @@ class Namespace(NumpyNames, Library):
 
     # -- families of functions ---------------------------------------------------------------------
 
+    def _ufunc(self, name: str) -> Callable[..., Array]:
+        """A function of elements, with the arguments and the functions of NumPy's."""
+        ufunc: np.ufunc = getattr(np, {**UNARY, **BINARY}.get(name, name))
+        make = (
+            self._unary_function
+            if name in UNARY
+            else self._binary_function
+            if name in BINARY
+            else self._library_function
+        )
+        made = as_ufunc(self, _named(make(name), name, ufunc), ufunc, name)
+        return self._with_methods(made, name, ufunc) if name in BINARY else made
+
     def _unary_function(self, name: str) -> Callable[[Array], Array]:
         ufunc: np.ufunc = getattr(np, UNARY[name])
 
@@ -715,7 +703,7 @@ class Namespace(NumpyNames, Library):
                 recording.operation("unary", [value], given.shape, result, function=name)
             )
 
-        return _named(function, name, ufunc)
+        return function
 
     def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
         ufunc: np.ufunc = getattr(np, BINARY[name])
@@ -751,7 +739,7 @@ class Namespace(NumpyNames, Library):
                 recording.operation("binary", [left, right], shape, result, function=op)
             )
 
-        return self._with_methods(_named(function, name, ufunc), name, ufunc)
+        return function
 
     def _library_function(self, name: str) -> Callable[..., Array]:
         ufunc: np.ufunc = getattr(np, name)
@@ -762,7 +750,7 @@ class Namespace(NumpyNames, Library):
         def of_two(x1: Any, x2: Any, /) -> Array:
             return self.elementwise(name, x1, x2)
 
-        return _named(of_one if ufunc.nin == 1 else of_two, name, ufunc)
+        return of_one if ufunc.nin == 1 else of_two
 
     def _simple_power(self, x: Any, exponent: Any) -> Array | None:
         """What NumPy computes without pow: squares, roots; whole powers of integers."""
@@ -811,34 +799,14 @@ class Namespace(NumpyNames, Library):
         return self._reduced(name, given, axis, given.dtype, keepdims)
 
 
-_INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "ufunc_of", "function_of")
+_INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report")
 """That take no operands of a user's, or are of the operand's namespace already."""
-
-_REDUCTIONS = frozenset({"sum", "prod", "min", "max", "any", "all", "mean", "var", "std"})
-_FUNCTIONS = frozenset(
-    {*_REDUCTIONS, "where", "clip", "matmul", "dot", "tensordot", "transpose", "expand_dims",
-     "squeeze", "flip", "reshape", "broadcast_to", "stack", "roll", "zeros_like", "ones_like",
-     "full_like", "empty_like", "real", "imag", "tril", "triu", "vecdot", "permute_dims", "round"}
-)  # fmt: skip
-"""What NumPy's functions of these names do with our arrays."""
 
 
 def _named(function: Callable[..., Array], name: str, ufunc: np.ufunc) -> Callable[..., Array]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"As numpy.{ufunc.__name__}, element by element."
     return function
-
-
-def _with_axis(function: Callable[..., Array]) -> Callable[..., Array]:
-    """NumPy's reductions take the axis by position, too."""
-
-    def reduced(x: Array, axis: Any = None, *, ddof: float | None = None, **given: Any) -> Array:
-        given = {name: value for name, value in given.items() if value is not np._NoValue}
-        if ddof is not None:
-            given["correction"] = ddof
-        return function(x, axis=axis, **given)
-
-    return reduced
 
 
 _MOST_FORMS = 4096

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.ptensor.arrays import Array
+from avial_lab.ptensor.numpy_calls import HANDED_ON, as_ufunc
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.holders import on_one
 
@@ -39,17 +40,6 @@ ON_ONE: Mapping[str, int] = {
     "linalg.multi_dot": 1, "linalg.tensorinv": 1, "linalg.tensorsolve": 1,
 }  # fmt: skip
 """NumPy's functions that rank 0 computes, and the number of their results."""
-
-HANDED_ON = frozenset(
-    {"False_", "ScalarType", "True_", "bool_", "broadcast_shapes", "errstate", "euler_gamma",
-     "exceptions", "get_printoptions", "geterr", "index_exp", "iscomplexobj", "isrealobj",
-     "isscalar", "issubdtype", "iterable", "min_scalar_type", "ndim", "ndindex", "polynomial",
-     "printoptions", "promote_types", "s_", "set_printoptions", "seterr", "shape", "size",
-     "testing", "typing"}
-    | {name for name in dir(np) if isinstance(getattr(np, name), type)
-       and issubclass(getattr(np, name), np.generic | np.dtype)}
-)  # fmt: skip
-"""Of NumPy's names those that are about shapes, types and printing: they stay NumPy's."""
 
 _HERE = ("bartlett", "blackman", "diag_indices", "frombuffer", "fromfile", "fromfunction",
          "fromiter", "fromstring", "genfromtxt", "geomspace", "hamming", "hanning", "indices",
@@ -104,6 +94,8 @@ def as_numpy_calls(xp: Any, name: str, function: Callable[..., Any]) -> Callable
 
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
+        if name in _OF_ARRAYS and not args and "a" in given:
+            args = (given.pop("a"),)
         if name in _OF_ARRAYS and args and not isinstance(args[0], Array):
             args = (xp.asarray(args[0]), *args[1:])
         given.update(zip(names, args[operands:], strict=False))
@@ -197,12 +189,14 @@ class NumpyNames:
 
     def _elementwise(self, name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         def function(*args: Any) -> Any:
+            if len(args) != ufunc.nin:
+                raise TypeError(f"{name} takes {ufunc.nin} operands, not {len(args)}")
             if ufunc.nout == 1:
                 return self.elementwise(name, *map(self.asarray, args))
             made = self.mapped(name, [self.asarray(a) for a in args], along=(), places=(0, 0))
             return tuple(made)
 
-        return function
+        return as_ufunc(self, function, ufunc, name)  # type: ignore[arg-type]
 
     def _with_methods(self, function: Any, name: str, ufunc: np.ufunc) -> Any:
         """NumPy's functions of two operands have functions themselves."""
@@ -457,6 +451,28 @@ class NumpyNames:
             (return_index, return_inverse, return_counts), (first, inverse, counts), strict=True
         )
         return (values, *(each for asked, each in more if asked))
+
+    # -- assignments -------------------------------------------------------------------------------
+
+    def copyto(self, dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+        given: Array = self.asarray(src)
+        weak = not isinstance(src, Array | np.ndarray | np.generic)
+        if not weak and not np.can_cast(given.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+            raise TypeError(
+                f"Cannot cast array data from {given.dtype!r} to {dst.dtype!r} according to the "
+                f"rule '{casting}'"
+            )
+        dst[...] = given if where is True else self.where(self.asarray(where), given, dst)
+
+    def putmask(self, a: Array, mask: Any, values: Any) -> None:
+        """As NumPy's, for values of the array's shape, or one."""
+        given: Array = self.asarray(values)
+        if given.shape not in ((), (1,), a.shape):
+            raise TypeError("putmask takes one value, or as many as the array has")
+        self.copyto(a, self.astype(given, a.dtype), where=self.asarray(mask))
+
+    def put(self, a: Array, ind: Any, v: Any) -> None:
+        a.flat[ind] = v
 
     @property
     def c_(self) -> _Columns:

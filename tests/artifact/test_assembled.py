@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.artifact.assembled import assemble, figures, table_of
+from avial_lab.artifact.assembled import assemble, figures
+from avial_lab.artifact.kernels import table_of
 from avial_lab.core.errors import AvialError
 from avial_lab.core.toolchain import ToolError, find_tool
 
@@ -42,22 +43,23 @@ ptxas info    : Used 72 registers, used 1 barriers, 33280 bytes smem, 376 bytes 
 
 def test_what_was_said() -> None:
     """256 threads are 8 warps: of 72 registers three blocks fit, and of 33 KiB and one more two."""
-    found = figures("copy", PTX, "sm_86", SAID)
+    found = figures(PTX, "sm_86", SAID)
     assert (found.threads, found.registers, found.spilled_bytes) == (256, 72, 8)
     assert found.occupancy == pytest.approx(2 * 8 / 48)
-    assert str(found) == "copy: 72 registers, 8 B spilled, 33280 B shared, 33% occupied on sm_86"
-    assert "copy" in table_of([found]).to_text()
+    assert str(found) == "72 registers, 8 B spilled, 33280 B shared, 33% occupied on sm_86"
+    assert "copy" in table_of([("copy", found)]).to_text()
 
 
 def test_a_kernel_is_assembled() -> None:
     if find_tool("ptxas") is None:
         pytest.skip("no ptxas: pip install 'avial-lab[ptxas]'")
-    (found,) = assemble({"task": PTX})
+    (made,) = assemble({"task": PTX})
+    found = made.image
     assert found.chip == "sm_90", "newer than what it asks for"
     assert found.cubin.startswith(b"\x7fELF")
     assert found.spilled_bytes == 0
     assert found.occupancy == 1
-    assert bool(found.sass) == (find_tool("nvdisasm") is not None)
+    assert bool(made.sass) == (find_tool("nvdisasm") is not None)
 
 
 def test_what_cannot_be_assembled() -> None:

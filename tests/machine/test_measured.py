@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,22 +13,30 @@ import pytest
 from avial_lab.cli.main import main
 from avial_lab.core.cache import Cache
 from avial_lab.core.errors import OptionError
+from avial_lab.core.toolchain import run
 from avial_lab.machine import measured
 from avial_lab.machine.measured import (
     Measured,
     MeasuredHosts,
     MeasuredMessages,
     MeasuredNode,
+    collectives_through,
     keep,
     kept,
     line_through,
 )
+from avial_lab.machine.platform import Collective, CollectiveTime
 from avial_lab.machine.topologies import topology_called
-from avial_lab.machine.topology_file import topology_in, topology_text
-from avial_lab.runtime.launch.discovery import measure_machine
+from avial_lab.machine.topology_file import TopologyError, topology_in, topology_text
+from avial_lab.runtime.launch.discovery import _ranks_here, measure_machine
 
 NODE = MeasuredNode(40e9, 10e9, 15e9, ((1 << 20, 80e9),))
-FOUND = Measured(NODE, MeasuredMessages(2e-6, 5e9, 0.1, 1 << 15))
+CALLS = (
+    CollectiveTime(Collective.BARRIER, 2, 1, 3e-6),
+    CollectiveTime(Collective.ALL_GATHER, 2, 1, 4e-6, 8e9),
+    CollectiveTime(Collective.ALL_GATHER, 8, 1, 12e-6, 4e9),
+)
+FOUND = Measured(NODE, MeasuredMessages(2e-6, 5e9, 0.1, 1 << 15), CALLS, ("told",), 9e3)
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +76,7 @@ def test_a_file_of_it_is_the_same_machine() -> None:
     assert link.latency_s == pytest.approx(2e-6)
     assert link.bandwidth_bytes_per_s == 5e9
     assert link.eager_bytes == 1 << 15
+    assert read.speeds.collectives == CALLS
 
 
 def test_a_file_of_hosts_has_a_link_for_each_and_a_line_for_each_class() -> None:
@@ -95,6 +105,65 @@ def test_a_line_that_one_size_leaves_is_hardly_moved() -> None:
     assert latency == pytest.approx(1e-6, rel=0.2)
     assert rate == pytest.approx(1e9, rel=0.2)
     assert off < 0.1
+
+
+def test_each_call_of_each_group_has_a_line_of_its_own() -> None:
+    rows = [("barrier", ranks, 1, 0, 1e-6 * ranks) for ranks in (2, 4)]
+    for ranks, rate in ((2, 8e9), (4, 4e9)):
+        rows += [("all-reduce", ranks, 1, n, 5e-6 + n / rate) for n in (64, 1 << 14, 1 << 22)]
+    found = {(each.call, each.ranks): each for each in collectives_through(rows)}
+    assert found[Collective.BARRIER, 4] == CollectiveTime(Collective.BARRIER, 4, 1, 4e-6)
+    for ranks, rate in ((2, 8e9), (4, 4e9)):
+        line = found[Collective.ALL_REDUCE, ranks]
+        assert (line.latency_s, line.bytes_per_s) == pytest.approx((5e-6, rate))
+
+
+def test_between_two_groups_a_call_is_on_the_line_through_both_and_beyond_it_is_not_known() -> None:
+    platform = FOUND.platform()
+    four = platform.collective(Collective.ALL_GATHER, 4, 1)
+    assert four is not None
+    assert four.latency_s == pytest.approx(8e-6)
+    assert 1 / four.bytes_per_s == pytest.approx((1 / 8e9 + 1 / 4e9) / 2)
+    assert platform.collective(Collective.ALL_GATHER, 16, 1) is None
+    assert platform.collective(Collective.ALL_GATHER, 4, 2) is None
+    assert platform.collective(Collective.BROADCAST, 2, 1) is None
+    assert platform.collective(Collective.BARRIER, 2, 1) == CALLS[0]
+
+
+def test_what_if_the_links_were_others_the_calls_are_too() -> None:
+    there = FOUND.topology(2).with_links(bandwidth=2, latency=0.5).speeds.collectives
+    assert there[1] == CollectiveTime(Collective.ALL_GATHER, 2, 1, 2e-6, 16e9)
+    there = FOUND.topology(2).with_links("shared memory", latency=3).speeds.collectives
+    assert there[0].latency_s == pytest.approx(9e-6)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{call: all-gathr, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}", "mean 'all-gather'"),
+        ("{call: all-gather, ranks: 2, latency: 1 us}", "all collectives but a barrier"),
+        ("{call: barrier, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}", "but a barrier"),
+        ("{call: barrier, ranks: 2, latency: 1}", "latency"),
+        ("{call: barrier, latency: 1 us}", "a collective has 'ranks'"),
+        ("{call: barrier, ranks: 2, nodes: 1, latency: 1 us}", "stands twice"),
+    ],
+)
+def test_a_collective_of_a_file_that_is_none(line: str, words: str) -> None:
+    text = topology_text(FOUND.topology(2)) + f"  - {line}\n"
+    with pytest.raises(TopologyError, match=words) as told:
+        topology_in(text, "here.yaml")
+    assert told.value.span is not None
+
+
+@pytest.mark.mpi
+def test_calls_of_two_ranks_are_measured() -> None:
+    command = [*_ranks_here(2), sys.executable, "-m", "avial_lab.runtime.rank.collective_times"]
+    told = run(command, limit_s=60)
+    assert told.returncode == 0, told.complaint
+    found = collectives_through(json.loads(told.stdout)["collectives"])
+    assert {each.call for each in found} == set(Collective)
+    assert {(each.ranks, each.nodes) for each in found} == {(2, 1)}
+    assert all(each.latency_s > 0 for each in found)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,31 @@ def test_import_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[st
     assert "is no model" in capsys.readouterr().err
 
 
+def test_export_on_the_command_line(path: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "back.onnx"
+    assert main(["export", str(path), "-D", "batch=3", "-o", str(out)]) == 0
+    assert "nodes" in capsys.readouterr().err
+    x = np.random.default_rng(1).uniform(-1, 1, (3, 6)).astype(np.float32)
+    want, got = (
+        onnx.reference.ReferenceEvaluator(str(each)).run(None, {"input": x})[0]
+        for each in (path, out)
+    )
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert main(["export", str(path), "-D", "batch=3"]) == 1
+    assert "-o FILE.onnx" in capsys.readouterr().err
+
+
+def test_a_step_of_training_is_exported(path: Path, tmp_path: Path) -> None:
+    model = avial_lab.load_onnx(path, dimensions={"batch": 7})
+    step = model.training("cross-entropy", of="logits", optimizer="momentum lr=0.1")
+    exported = avial_lab.export_onnx(step, tmp_path / "step.onnx").proto
+    weights = [f"{layer}.{kind}" for layer in ("fc1", "fc2") for kind in ("weight", "bias")]
+    inputs = [each.name for each in exported.graph.input]
+    assert inputs == ["input", "target", *weights, *(f"{name} m" for name in weights)]
+    results = [each.name for each in exported.graph.output]
+    assert results[:2] == ["loss", "fc1.weight after"]
+
+
 @pytest.mark.mpi
 @pytest.mark.slow
 def test_a_run_on_the_command_line(path: Path, tmp_path: Path, capsys: Any) -> None:

@@ -87,7 +87,7 @@ def test_where_data_decide_the_last_run_says_how_often() -> None:
     program = _until()
     assumed = program.simulate()
     assert dict(assumed.turns)["S1"] == 2
-    assert "control depends on data: 2 turns" in assumed.note
+    assert "control depends on data: 2 iterations" in assumed.note
     assert dict(program.simulate(trips=9).turns)["S1"] == 9
     measured = program.run(threads=1)
     again = program.simulate()

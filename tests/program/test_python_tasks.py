@@ -133,7 +133,7 @@ def early(a):
     [
         (nested, "a task holds no other task"),
         (in_a_branch, "tasks stand in the function, and in loops over a range"),
-        (loaded_turns, "how often a loop around tasks turns"),
+        (loaded_turns, "a loop around tasks has a constant number"),
         (unbounded, "converge takes most="),
         (asks_for_the_round, "which round it is"),
         (early, "a return is at the end"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import avial_lab.ptensor as xp
+from avial_lab.ptensor.numpy_names import ALIASES, ON_ONE, NumpyNames
 
 BEGIN = """
 a = np.array([[3, 1, 2], [9, 7, 8]])
@@ -58,6 +60,32 @@ b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchso
 b.itemsize, 2.0 in b, a.item(1)
 c.flat[3], list(b), len(b.flat), f"{b.mean():.2f}", f"{b[1]}", str(a), str(b.sum())
 round(b[0] / 3, 2), divmod(b, 3.0)
+np.amax(a, 0), np.amin(a), np.around(b / 3, 1), np.arccos(b / 9), np.arccosh(b), np.arcsin(b / 9)
+np.arcsinh(b), np.arctan(b), np.arctan2(b, b), np.arctanh(b / 9), np.conjugate(b + 1j)
+np.bitwise_not(a), np.invert(a), np.left_shift(a, 1), np.right_shift(a, 1), np.true_divide(b, 3)
+np.asanyarray(b), np.asarray_chkfinite(b), np.ascontiguousarray(b), np.asfortranarray(c)
+np.atleast_1d(b), np.atleast_2d(b), np.atleast_3d(b), np.row_stack((b, b)) if 0 else b, np.copy(b)
+np.block([[c, c], [c, c]]), np.choose(a % 2, [a, -a]), np.correlate(b, b), np.diagflat(b)
+np.diagonal(s), np.ediff1d(b), np.flipud(c), np.i0(b), np.intersect1d(b, b), np.ravel(c)
+np.histogram2d(b, b, bins=2)[0], np.histogram_bin_edges(b, 3), np.iscomplex(b), np.isreal(b)
+np.isneginf(b), np.isposinf(b), np.linalg.eig(s)[0], np.linalg.eigvals(s)
+np.linalg.multi_dot([s, s, s]), np.linalg.tensorinv(s, 1), np.linalg.tensorsolve(s, s[0])
+np.nan_to_num(b), np.nanargmax(b), np.nanargmin(b), np.nancumprod(b), np.nancumsum(b), np.nanmax(b)
+np.nanmedian(b), np.nanmin(b), np.nanpercentile(b, 50), np.nanprod(b), np.nanquantile(b, 0.5)
+np.nanstd(b), np.nansum(b), np.nanvar(b), np.packbits(b > 1), np.unpackbits(np.packbits(b > 1))
+np.partition(b, 1), np.argpartition(b, 1)[1], np.poly(b), np.polyadd(b, b), np.polyder(b)
+np.polyint(b), np.polymul(b, b), np.polysub(b, b), np.ptp(b), np.quantile(b, 0.25)
+np.ravel_multi_index((a[0] % 2, a[1] % 3), (2, 3)), np.real_if_close(b + 0j), np.resize(b, (2, 3))
+np.roots(b), np.rot90(c), np.select([b > 2, b > 1], [b, -b], 0.5), np.setdiff1d(b, [2.0])
+np.setxor1d(b, [2.0, 3.0]), np.sinc(b), np.trapezoid(b), np.trim_zeros(b), np.unwrap(b)
+np.vander(b, 3), np.tile(b, 2), np.tile(c, (2, 1)), np.shape(c), np.ndim(c), np.size(c)
+np.iscomplexobj(b), np.argsort(b), np.argmax(c, 1), np.cumsum(c), np.cumprod(b)
+np.nonzero(b > 1)[0]
+np.linalg.norm(s, axis=1), np.linalg.norm(s), np.linalg.solve(s, s[0]), np.linalg.inv(s)
+np.linalg.det(s), np.linalg.eigh(s)[0], np.linalg.matrix_power(s, 2), np.fft.rfft(b)
+np.sum(a=c, axis=1), np.concatenate([c, c], axis=1), np.stack((b, b)), np.squeeze(c), np.var(b)
+np.add(b, 1, dtype=np.float32), np.subtract.outer(b, b), np.divmod(b, 3), np.maximum.reduce(b)
+np.max(c, axis=1, keepdims=True), np.clip(b, 2, 4), np.meshgrid(b, b)[1], np.broadcast_to(b, (2, 4))
 np.random.RandomState(3).rand(2) if np is numpy else (np.random.seed(3), np.random.rand(2))[1]
 """.strip().splitlines()
 
@@ -68,12 +96,19 @@ np.fill_diagonal(s, 9.0); s + 0
 np.add.at(b, [0, 0, 2], 1.0); b + 0
 c.flat[3] = 99; c.flat[-2:] = 7; c + 0
 np.sum(c, 0, out=c[0]); c + 0
+np.copyto(b, 3.0); b + 0
+np.copyto(b, -b, where=b > 2); b + 0
+np.putmask(b, b > 2, 9.0); b + 0
+np.put(c, [0, 7], [8, 9]); c + 0
+np.add(b, 1.0, out=b, where=b > 2); b + 0
 """.strip().splitlines()
 
 
-def done(line: str, numpys: Any) -> list[Any]:
-    names: dict[str, Any] = {"np": numpys, "numpy": np}
+def done(line: str, numpys: Any, arrays: Any = None) -> list[Any]:
+    """What the names of the line are then. arrays: whose they are, where not `numpys`."""
+    names: dict[str, Any] = {"np": arrays or numpys, "numpy": np}
     exec(BEGIN, names)
+    names["np"] = numpys
     *first, last = line.split("; ")
     exec("\n".join(first), names)
     found = eval(last, names)
@@ -89,6 +124,35 @@ def test_a_line_for_numpy(line: str) -> None:
         mine, numpys = np.asarray(got), np.asarray(want)
         assert mine.dtype == numpys.dtype
         np.testing.assert_allclose(mine, numpys, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.quick("*vstack*", "*norm*", "*copyto*", "*median*", "*add*", "*shape*", "*a=c*")
+@pytest.mark.parametrize("line", [*LINES, *WRITES])
+def test_numpys_own_functions_of_our_arrays(line: str) -> None:
+    """The same text, where `np` is NumPy and only the arrays are ours."""
+    if "np.c_" in line or "np.random" in line or "np.mgrid" in line:
+        pytest.skip("makes arrays of NumPy's")
+    there = any(word in line for word in _NUMPYS)
+    for got, want in zip(done(line, np, xp), done(line, np), strict=True):
+        if isinstance(want, str):
+            assert got == want
+            continue
+        parts, wanted = (each if isinstance(each, tuple) else (each,) for each in (got, want))
+        assert there or all(isinstance(p, xp.Array) or np.ndim(p) == 0 for p in parts)
+        for mine, numpys in zip(parts, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(mine), numpys, rtol=1e-12, atol=1e-14)
+
+
+_NUMPYS = ("np.array(", "np.arange(", "[1, 2]", "np.zeros(", "np.eye(", "fftfreq", "list(b)",
+           "np.asanyarray", "np.shape", "np.tri(", "np.logspace")  # fmt: skip
+"""In lines with results that are made of lists and numbers, or by what NumPy gives nobody else."""
+
+
+def test_every_name_has_a_line() -> None:
+    names = {n for n in vars(NumpyNames) if not n.startswith("_") and hasattr(np, n)}
+    text = "\n".join([*LINES, *WRITES])
+    missing = {n for n in {*names, *ON_ONE, *ALIASES} if not re.search(rf"np\.{n}[(\[]", text)}
+    assert missing == set()
 
 
 def test_a_generators_numbers_are_philoxs() -> None:
@@ -108,7 +172,7 @@ def test_a_generators_numbers_are_philoxs() -> None:
 def test_what_is_not_there_says_so() -> None:
     with pytest.raises(AttributeError, match=r"busday_count is not there .* numpy.asarray\(x\)"):
         xp.busday_count  # noqa: B018
-    with pytest.raises(TypeError, match=r"numpy.median of arrays on ranks is not there"):
-        np.median(xp.arange(3.0))  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"numpy.apply_over_axes of arrays .* not there"):
+        np.apply_over_axes(np.sum, xp.arange(3.0), [0])  # type: ignore[call-overload]
     assert xp.int16 == np.int16
     assert issubclass(xp.floating, np.generic)

@@ -43,6 +43,7 @@ def bundle_command(options: argparse.Namespace) -> int:
         ranks = max(form.ranks for form in contents.forms)
         started = f"mpiexec -n {ranks} " if ranks > 1 else ""
         print(f"{started}python3 {folder}/run.py --in a=a.npy --out b=b.npy --trace t.json")
+        print(f"docker build -t program {folder}")
     if options.slurm_script:
         print(f"sbatch {folder}/job.sh --in a=a.npy --out b=b.npy --trace t.json")
     return 0

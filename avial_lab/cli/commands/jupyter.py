@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from avial_lab.cli.commands.models import export_model
 from avial_lab.cli.question import check_folders, print_to_stderr, writing_to
+from avial_lab.compiler.frontends.onnx import SUFFIX
 from avial_lab.core.errors import BindError
 
 
@@ -37,6 +39,8 @@ def _kernelspec() -> ModuleType:
 
 
 def export_command(options: argparse.Namespace) -> int:
+    if options.source.suffix in (SUFFIX, ".mlir"):
+        return export_model(options)
     try:
         from avial_lab.notebook import export
     except ImportError as error:
@@ -44,7 +48,7 @@ def export_command(options: argparse.Namespace) -> int:
             f"a notebook is exported with {error.name}, which is not installed",
             hint='in the clone: pip install -e ".[lab]"',
         ) from None
-    source, output = options.notebook, options.output
+    source, output = options.source, options.output
     copy = options.to == "ipynb"
     if output is None:
         output = source.with_suffix(".student.ipynb" if copy else ".html")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from avial_lab.artifact.assembled import assemble, table_of
+from avial_lab.artifact.assembled import assemble
+from avial_lab.artifact.kernels import table_of
 from avial_lab.cli.question import check_folders, compiled_program, question_of, writing_to
 from avial_lab.core.errors import BindError
 from avial_lab.core.toolchain import install_hint
@@ -29,7 +30,8 @@ def lower_command(options: argparse.Namespace) -> int:
         with writing_to(options.output):
             options.output.write_bytes(compiled.binary.shared_object)
         return 0
-    return _write(options, "\n".join(stage.text for stage in stages))
+    head = _figures(compiled) if options.to == "ptx" or options.to.startswith("ptx:") else ()
+    return _write(options, "\n".join([*head, *(stage.text for stage in stages)]))
 
 
 def _write(options: argparse.Namespace, text: str) -> int:
@@ -41,6 +43,12 @@ def _write(options: argparse.Namespace, text: str) -> int:
     return 0
 
 
+def _figures(compiled: Program) -> list[str]:
+    """A comment of PTX for each kernel that ptxas has made code of."""
+    kernels = compiled.binary.manifest.kernels
+    return [f"// {row.name}: {image}" for row in kernels for image in row.images]
+
+
 def _sass(compiled: Program, chip: str) -> str:
     """What ptxas says of the program's kernels, and their machine code where it can be read."""
     if not compiled.binary.ptx:
@@ -48,4 +56,4 @@ def _sass(compiled: Program, chip: str) -> str:
     kernels = assemble(compiled.binary.ptx, chip)
     code = [each.sass for each in kernels if each.sass]
     more = code or [f"machine code as text: {install_hint('nvdisasm')}"]
-    return "\n".join([table_of(kernels).to_text(), *more])
+    return "\n".join([table_of((each.name, each.image) for each in kernels).to_text(), *more])

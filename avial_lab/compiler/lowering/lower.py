@@ -293,5 +293,5 @@ def scheduled_binary(
 ) -> tuple[Finished, Binary]:
     """The way down of a program of tasks alone, and what engines run."""
     done = finished_phases(lower_tasks(module, schedule, options))
-    manifest = KnownMessages.of(schedule, kernels_of_stages(done.stages))
+    manifest = KnownMessages.of(schedule, kernels_of_stages(done.stages, schedule.topology))
     return done, binary_of(done.code, manifest, ptx=ptx_in(done.stages))

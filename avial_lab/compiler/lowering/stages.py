@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from mlir import ir
 
+from avial_lab.artifact.assembled import with_images
 from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.kernels import KernelRow, kernels_in
 from avial_lab.artifact.stages import Stage
@@ -14,6 +15,9 @@ from avial_lab.compiler.backends.llvm import assembly_command
 from avial_lab.compiler.lowering.run import Pass, Stages
 from avial_lab.core.errors import InternalError
 from avial_lab.core.underway import tell_done
+from avial_lab.machine.devices import CUDA
+from avial_lab.machine.devices.cuda import chip_of
+from avial_lab.machine.topology import Topology
 
 _READING_ORDER = (
     "source", "avial", "placed", "mpi", "gpu", "ptx", "loops", "host", "llvm", "llvmir", "object"
@@ -38,9 +42,14 @@ def ptx_in(stages: Iterable[Stage]) -> dict[str, str]:
     return {stage.name.removeprefix("ptx:"): stage.text for stage in found}
 
 
-def kernels_of_stages(stages: Iterable[Stage]) -> tuple[KernelRow, ...]:
-    """What a manifest says of the kernels."""
-    return next((kernels_in(stage.text) for stage in stages if stage.name == "gpu"), ())
+def kernels_of_stages(stages: Iterable[Stage], topology: Topology) -> tuple[KernelRow, ...]:
+    """What a manifest says of the kernels; with machine code for the GPUs that are there, or else
+    the usual one, where it can be assembled.
+    """
+    made = tuple(stages)
+    rows = next((kernels_in(stage.text) for stage in made if stage.name == "gpu"), ())
+    chips = [each.arch for each in topology.devices if each.kind is CUDA and chip_of(each.arch)]
+    return with_images(rows, ptx_in(made).values(), chips) if rows else rows
 
 
 def in_reading_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:

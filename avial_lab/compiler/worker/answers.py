@@ -24,6 +24,7 @@ from avial_lab.compiler.requests import (
     Build,
     Explore,
     Explored,
+    Export,
     Foresee,
     Look,
     PrintBack,
@@ -50,6 +51,7 @@ from avial_lab.compiler.worker.build import (
     split_program,
     with_text,
 )
+from avial_lab.compiler.worker.export import exported
 from avial_lab.compiler.worker.inspect.inspect import look_at_text, look_inside
 from avial_lab.compiler.worker.inspect.pass_log import PassLog
 from avial_lab.compiler.worker.iteration_spaces import nests_on
@@ -188,6 +190,7 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: build_program,
     Explore: _explore,
+    Export: exported,
     Foresee: foresee,
     Look: _look,
     PrintBack: _print_back,

@@ -477,7 +477,7 @@ def planned(
         drivers=topology.drivers,
         ptx=ptx_in(stages),
     )
-    kernels = kernels_of_stages(stages)
+    kernels = kernels_of_stages(stages, topology)
     schedule = schedule_phases(
         graph,
         topology,

@@ -282,7 +282,7 @@ def _placed_by_hand(question: Resume) -> Built:
     text = lowering_stages.text_of(module)
     made, code = finished(lower.lower_placed(module, question.build.options))
     stages = _replaced(replace(question, text=text), made)
-    manifest = KnownMessages.of(schedule, kernels_of_stages(stages))
+    manifest = KnownMessages.of(schedule, kernels_of_stages(stages, schedule.topology))
     binary = binary_of(code, manifest, ptx=ptx_in(stages))
     built = replace(question.built, schedule=schedule, stages=stages, binary=binary)
     return _marked(replace(question, text=text), built)
@@ -342,6 +342,9 @@ def _marked(question: Resume, built: Built) -> Built:
             stages.append(old.get(stage.name, stage))
     hands = ", ".join(stage.name for stage in stages if stage.edited == stage.name)
     manifest = replace(built.binary.manifest, edited=hands)
+    if name in ("llvm", "llvmir", "object") or name.startswith("ptx:"):  # it may be another's now
+        plain_rows = tuple(replace(row, images=()) for row in manifest.kernels)
+        manifest = replace(manifest, kernels=plain_rows)
     code = MachineCode(built.binary.shared_object, "")
     binary = binary_of(code, manifest, ptx=built.binary.ptx)
     return replace(built, stages=tuple(stages), binary=binary)

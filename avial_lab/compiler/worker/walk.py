@@ -25,7 +25,7 @@ def walked(question: Walk) -> Turns:
         return _lowered(question.build, question.trips)
     manifest = question.built.binary.manifest
     if not isinstance(manifest, DerivedMessages):
-        raise AvialError("a program of tasks has no turns")
+        raise AvialError("a program of tasks has no loops of phases")
     return walk_run(
         question.built.binary.shared_object,
         manifest.storages,
@@ -45,7 +45,7 @@ def _lowered(build: Build, trips: int) -> Turns:
     build = replace(build, options=replace(build.options, dynamic=False))
     module, options = parse(build.source), build.options
     if not (is_plain(module) or is_structured(module)):
-        raise AvialError("a program of tasks has no turns")
+        raise AvialError("a program of tasks has no loops of phases")
     split = split_program(
         module,
         build.source,

@@ -175,7 +175,7 @@ def _kinds_of(turns: Turns, topology: Topology) -> dict[str, DeviceKind]:
 def _trips_words(turns: Turns) -> str:
     if turns.complete:
         return ""
-    return f"control depends on data: {count(turns.trips, 'turn')} of such a loop are assumed"
+    return f"control depends on data: {count(turns.trips, 'iteration')} of such a loop are assumed"
 
 
 def _moves(turns: Turns) -> tuple[Move, ...]:

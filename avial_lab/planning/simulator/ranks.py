@@ -9,11 +9,9 @@ Schedule, Costs -> activities -> Trace.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from operator import attrgetter
+from itertools import chain
 
 import numpy as np
 
@@ -25,11 +23,12 @@ from avial_lab.machine.constants import (
     MESSAGE_STEP_S,
 )
 from avial_lab.machine.devices import label_with
-from avial_lab.machine.platform import Hop, Platform
+from avial_lab.machine.platform import Collective, Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
+from avial_lab.planning.simulator import collectives
 from avial_lab.planning.simulator.activities import Activities, Times, simulate
 from avial_lab.trace import Described, EventColumns, Trace
 from avial_lab.trace.events import EVENT_KINDS, SIMULATED
@@ -150,10 +149,19 @@ class Ways:
         return Way((use,), latency_s, rate)
 
 
+def barrier_s(topology: Topology, ways: Ways) -> float:
+    """As it was measured of so many ranks, else by its algorithm."""
+    ranks, nodes = topology.ranks, len(set(topology.node_of))
+    known = topology.speeds.collective(Collective.BARRIER, ranks, nodes)
+    if known is not None:
+        return known.latency_s
+    return collectives.barrier(ranks).rounds * ways.between(0, ranks - 1).latency_s
+
+
 # The steps ----------------------------------------------------------------------------------------
 
 _STEP_KINDS = tuple(StepKind)
-_CODE_OF = {kind: code for code, kind in enumerate(_STEP_KINDS)}
+_CODE_OF = {id(kind): code for code, kind in enumerate(_STEP_KINDS)}  # (an Enum hashes slowly)
 _EVENT_CODES = np.array([EVENT_KINDS.index(kind.event) for kind in _STEP_KINDS], np.int8)
 
 
@@ -178,19 +186,20 @@ class _Steps:
     @staticmethod
     def of(schedule: Schedule) -> _Steps:
         programs = schedule.programs
-        steps = tuple(step for program in programs for step in program)
+        steps = tuple(chain.from_iterable(programs))
         lengths = np.array([len(program) for program in programs], np.int64)
-        kind = np.array([_CODE_OF[step.kind] for step in steps], np.int8)
+        kinds, _, transfers, _, copies = zip(*steps, strict=True) if steps else ((),) * 5
+        kind = np.array(list(map(_CODE_OF.__getitem__, map(id, kinds))), np.int8)
         before = np.arange(-1, len(steps) - 1)
         before[(np.cumsum(lengths) - lengths)[lengths > 0]] = -1
-        first = _first_to_meet(kind == _CODE_OF[StepKind.BARRIER], lengths)
+        first = _first_to_meet(kind == _CODE_OF[id(StepKind.BARRIER)], lengths)
         alone = first == np.arange(len(steps))
         return _Steps(
             steps,
             kind,
             np.repeat(np.arange(lengths.size), lengths),
-            _column(steps, "transfer"),
-            _column(steps, "copy"),
+            np.array(transfers, np.int64),
+            np.array(copies, np.int64),
             before,
             (np.cumsum(alone) - 1)[first],
             int(alone.sum()),
@@ -201,7 +210,7 @@ class _Steps:
 
     def of_kind(self, *kinds: StepKind) -> np.ndarray:
         """The numbers of the steps of these kinds."""
-        return np.flatnonzero(np.isin(self.kind, [_CODE_OF[kind] for kind in kinds]))
+        return np.flatnonzero(np.isin(self.kind, [_CODE_OF[id(kind)] for kind in kinds]))
 
     def activity_of(self, *kinds: StepKind) -> np.ndarray:
         """The activities of the steps of these kinds."""
@@ -225,10 +234,6 @@ def _first_to_meet(barrier: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     _, where, which = np.unique(met[at], return_index=True, return_inverse=True)
     first[at] = at[where][which]
     return first
-
-
-def _column(rows: Iterable[object], field: str) -> np.ndarray:
-    return np.array(list(map(attrgetter(field), rows)), np.int64)
 
 
 # Their activities ---------------------------------------------------------------------------------
@@ -274,8 +279,7 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
     barriers = steps.activity_of(StepKind.BARRIER)
     if barriers.size:
-        rounds = math.ceil(math.log2(topology.ranks))
-        latency_s[barriers] = rounds * ways.between(0, topology.ranks - 1).latency_s
+        latency_s[barriers] = barrier_s(topology, ways)
 
     # The rank waits for a copy to a device or from one.
     at = steps.activity_of(StepKind.COPY)
@@ -304,19 +308,31 @@ def _computing(
     """Seconds of each task in the order of `steps`; what it uses is put into `shares`."""
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
     seconds: list[float] = []
-    numbers: list[int] = steps.of_kind(StepKind.RUN).tolist()
+    known: dict[tuple[str, int, float], int] = {}
+    at = steps.of_kind(StepKind.RUN)
+    of: list[int] = []
+    numbers: list[int] = at.tolist()
     for k in numbers:
         task = graph.by_name[steps.steps[k].task]
-        cost = costs.of(task, topology.device(placed[task.name].device), graph, topology)
-        node = topology.node_of[int(steps.rank[k])]
-        uses: list[tuple[int, float]] = []
-        if cost.cores:
-            uses.append((resources.cores(node), float(cost.cores)))
-        if cost.memory_bytes and cost.seconds:
-            uses.append((resources.memory(node), cost.memory_bytes / cost.seconds))
-        shares.of[steps.activity[k]] = shares.add(uses)
+        device = topology.device(placed[task.name].device)
+        cost = costs.of(task, device, graph, topology)
+        rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
+        use = topology.node_of[device.rank], cost.cores, rate
+        if use not in known:
+            known[use] = shares.add(_used(*use, resources))
+        of.append(known[use])
         seconds.append(cost.seconds)
+    shares.of[steps.activity[at]] = of
     return seconds
+
+
+def _used(
+    node: str, cores: int, bytes_per_s: float, resources: Resources
+) -> Iterator[tuple[int, float]]:
+    if cores:
+        yield resources.cores(node), float(cores)
+    if bytes_per_s:
+        yield resources.memory(node), bytes_per_s
 
 
 def _along(
@@ -325,18 +341,16 @@ def _along(
     """Of each that moves: bytes, bytes/s, latency in seconds and eager bytes (4, n), and the number
     of its use in `shares`; found once for all that go between the same two.
     """
-    known: dict[tuple[int, int], tuple[Way, int]] = {}
-    for ends in {(each.source, each.dest): None for each in moved}:
-        way = way_of(*ends)
-        known[ends] = way, shares.add((resource, 1.0) for resource in way.uses)
-    found = [known[each.source, each.dest] for each in moved]
-    told = [
-        [each.nbytes for each in moved],
-        [way.bytes_per_s for way, _ in found],
-        [way.latency_s for way, _ in found],
-        [way.eager_bytes for way, _ in found],
-    ]
-    return np.array(told, np.float64), [use for _, use in found]
+    if not moved:
+        return np.zeros((4, 0)), []
+    ends = [(each.source, each.dest) for each in moved]
+    number = {pair: k for k, pair in enumerate(dict.fromkeys(ends))}
+    ways = [way_of(*pair) for pair in number]
+    use = np.array([shares.add((resource, 1.0) for resource in way.uses) for way in ways])
+    of = np.array(list(map(number.__getitem__, ends)))
+    told = np.array([(way.bytes_per_s, way.latency_s, way.eager_bytes) for way in ways])
+    nbytes = np.array([each.nbytes for each in moved], np.float64)
+    return np.vstack([nbytes, told[of].T]), use[of].tolist()
 
 
 def _waits(steps: _Steps, long: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -380,7 +394,7 @@ def _trace(schedule: Schedule, steps: _Steps, times: Times) -> Trace:
         start[order],
         end[order],
         nbytes[order],
-        partial(_described, schedule, [steps.steps[k] for k in order.tolist()]),
+        lambda k: _described(schedule, steps.steps[int(order[k])]),
     )
     topology = schedule.topology
     kinds = (topology.device(name).kind for name in schedule.device_kinds)
@@ -394,9 +408,8 @@ def _trace(schedule: Schedule, steps: _Steps, times: Times) -> Trace:
     )
 
 
-def _described(schedule: Schedule, steps: Sequence[Step], k: int) -> Described:
-    """What the k-th of `steps` is called in a trace."""
-    step = steps[k]
+def _described(schedule: Schedule, step: Step) -> Described:
+    """What it is called in a trace."""
     if step.kind is StepKind.RUN:
         return Described(step.task, schedule.placement_of[step.task].device)
     if step.kind is StepKind.COPY:

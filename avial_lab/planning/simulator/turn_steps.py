@@ -25,11 +25,11 @@ from avial_lab.machine.constants import (
     MESSAGE_STEP_S,
     PHASE_STEP_S,
 )
-from avial_lab.machine.platform import ASSUMED
+from avial_lab.machine.platform import ASSUMED, Collective, CollectiveTime
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.phase_costs import ShareCost
 from avial_lab.planning.simulator import collectives
-from avial_lab.planning.simulator.ranks import Resources, Way, Ways
+from avial_lab.planning.simulator.ranks import Resources, Way, Ways, barrier_s
 from avial_lab.planning.turns import Pattern
 
 RUN, SEND, WAIT, BARRIER, COPY = range(5)
@@ -80,7 +80,7 @@ class Roads:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.resources = Resources(topology.speeds)
-        self._ways = Ways(topology, self.resources)
+        self.ways = Ways(topology, self.resources)
         node_of = topology.node_of
         crowded = {name for k, name in enumerate(node_of) if node_of.index(name) != k}
         self.crowded = np.array([name in crowded for name in node_of])
@@ -91,12 +91,17 @@ class Roads:
 
     def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
-        return [self._ways.between(source, dest) for source, dest in pairs]
+        return [self.ways.between(source, dest) for source, dest in pairs]
 
     def copied(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         """Between two places of one rank each."""
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
-        return [self._ways.copied(source, dest) for source, dest in pairs]
+        return [self.ways.copied(source, dest) for source, dest in pairs]
+
+    def collective(self, call: Collective) -> CollectiveTime | None:
+        """Of all ranks, where it was measured."""
+        nodes = len(set(self.topology.node_of))
+        return self.topology.speeds.collective(call, self.topology.ranks, nodes)
 
     def copy_s(self, rank: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
         """To pack or to unpack so much. (What is assumed of links counts it in.)"""
@@ -447,7 +452,11 @@ def _gathering(draft: _Draft, messages: np.ndarray, partial: int) -> None:
     draft.in_order(sends, source, partial + _GATHER)
     rounds = collectives.gather_to_all(ranks, total)
     gate = _gate(draft, everyone, partial + _GATHER)
-    received = _through_ring(draft, rounds, np.maximum(rounds.nbytes - own, 0), total - own)
+    known = draft.roads.collective(Collective.ALL_GATHER)
+    if known is not None:
+        received = _as_measured(draft, known, total, total - own)
+    else:
+        received = _through_ring(draft, rounds, np.maximum(rounds.nbytes - own, 0), total - own)
     draft.after(received, gate)
     draft.in_order(received, everyone, partial + _GATHER)
     told = _told(messages, partial)
@@ -468,7 +477,11 @@ def _broadcast(draft: _Draft, message: np.ndarray, partial: int) -> None:
     draft.in_order(begun, root, partial + _GATHER)
     rounds = collectives.broadcast(ranks, nbytes)
     got = np.full(ranks, float(nbytes))
-    all_got = _through_ring(draft, rounds, np.full(ranks, rounds.nbytes), got)
+    known = draft.roads.collective(Collective.BROADCAST)
+    if known is not None:
+        all_got = _as_measured(draft, known, nbytes, got)
+    else:
+        all_got = _through_ring(draft, rounds, np.full(ranks, rounds.nbytes), got)
     draft.after(all_got, np.full(ranks, begun[0]))
     draft.in_order(all_got, np.arange(ranks), partial + _GATHER)
     told = _told(message, partial)
@@ -503,11 +516,23 @@ def _through_ring(
     )
 
 
+def _as_measured(
+    draft: _Draft, known: CollectiveTime, nbytes: int, copied: np.ndarray
+) -> np.ndarray:
+    """For each rank its end of a call that was measured: with all that its messages share."""
+    everyone = np.arange(len(copied))
+    return draft.add(
+        len(copied),
+        amount=float(nbytes),
+        latency_s=known.latency_s + draft.roads.copy_s(everyone, copied),
+        cap=known.bytes_per_s,
+    )
+
+
 def _barrier(draft: _Draft, stage: int) -> None:
     ranks = draft.roads.topology.ranks
     everyone = np.arange(ranks)
-    latency_s = draft.roads.between(everyone[:1], everyone[-1:])[0].latency_s
-    gate = _gate(draft, everyone, stage, collectives.barrier(ranks).rounds * latency_s)
+    gate = _gate(draft, everyone, stage, barrier_s(draft.roads.topology, draft.roads.ways))
     left = draft.add(ranks)
     draft.after(left, gate)
     draft.in_order(left, everyone, stage)

@@ -92,7 +92,7 @@ def _race_row(row: Facts, copied: float | None) -> tuple[str, ...]:
     if row["kind"] == "steps":
         ratio = f"{ours / peer:.2f} ×" if peer else ""
         own, its = (f"{value * 1e3:.2f} ms" if value else "" for value in (ours, peer))
-        steps = f"{row['peer']}, {row['turns']} turns and copies"
+        steps = f"{row['peer']}, {row['turns']} iterations and copies"
         return (name, own, "", ratio, "", steps, "", its, row["agree"])
     if row["kind"] == "launch":
         ratio = f"{ours / peer:.2f} ×" if peer else ""

@@ -18,17 +18,22 @@ from avial_lab.machine.measured import (
     Measured,
     MeasuredHosts,
     MeasuredMessages,
+    collectives_through,
     keep,
     line_through,
     node_in,
 )
-from avial_lab.machine.platform import Node, assumed_platform
+from avial_lab.machine.platform import CollectiveTime, Node, assumed_platform
+from avial_lab.machine.steadiness import watched
 from avial_lab.runtime.launch.hosts import Hosts
 from avial_lab.runtime.launch.processes import mpiexec_options
 from avial_lab.runtime.rank.threads import cores
 
 _LIMIT_S = 20.0
 _HOSTS_LIMIT_S = 120.0
+
+MOST_RANKS = 16
+"""Of the largest group whose calls are measured; one a core, as more would wait for cores."""
 
 Say = Callable[[str], None]
 
@@ -38,12 +43,29 @@ def measure_machine(say: Say = lambda _: None) -> Measured:
 
     Raises AvialError without a C compiler or MPI, and where two ranks do not answer in time.
     """
-    node = measure_node(len(cores()), say)
-    say("messages between two ranks")
-    command = [str(tool("mpiexec")), "-n", "2", *mpiexec_options()]
-    found = Measured(node, _messages([_printed(command, "ping_pong", _LIMIT_S)]))
+    with watched() as watch:
+        node = measure_node(len(cores()), say)
+        watch.look()
+        say("messages between two ranks")
+        messages = _messages([_printed(_ranks_here(2), "ping_pong", _LIMIT_S)])
+        calls = _calls_here(say)
+    pace = max(each.pace for each in watch.probes)
+    found = Measured(node, messages, calls, watch.doubts, pace)
     keep(found)
     return found
+
+
+def _calls_here(say: Say) -> tuple[CollectiveTime, ...]:
+    ranks = min(len(cores()), MOST_RANKS)
+    if ranks < 2:
+        return ()
+    say("calls of several ranks: barrier, broadcast, all-gather, all-reduce")
+    told = _printed(_ranks_here(ranks), "collective_times", _LIMIT_S)
+    return collectives_through(told["collectives"])
+
+
+def _ranks_here(ranks: int) -> list[str]:
+    return [str(tool("mpiexec")), "-n", str(ranks), *mpiexec_options()]
 
 
 def measure_hosts(hosts: Hosts, say: Say = lambda _: None) -> MeasuredHosts:
@@ -61,7 +83,7 @@ def measure_hosts(hosts: Hosts, say: Say = lambda _: None) -> MeasuredHosts:
     inside, between = (
         _messages(told[where]) if told[where] else None for where in ("inside", "between")
     )
-    return MeasuredHosts(nodes, inside, between)
+    return MeasuredHosts(nodes, inside, between, collectives_through(told["collectives"]))
 
 
 def _node(host: dict[str, Any], say: Say) -> Node:

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +27,14 @@ from avial_lab.core.files import cache_folder
 @dataclass(frozen=True)
 class LoadedProgram:
     """A shared object in this process; `entry` is the name of the function that runs the rank's
-    steps.
+    steps. `held`: what its globals point to.
     """
 
     library: ctypes.CDLL
     entry: str
+    held: list[object] = field(
+        default_factory=list[object], repr=False, compare=False, kw_only=True
+    )
 
     def set_globals(self, values: Mapping[str, int]) -> None:
         """Store each value in the exported 64-bit global of that name."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.errors import CellSpan, RunError, RunInterrupted
+from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, rank_words
-from avial_lab.machine.devices import CPU, kind_named
+from avial_lab.machine.devices import CPU, kind_named, place_name
 from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.rank.clock import Times
 from avial_lab.runtime.rank.output import ranks_text
@@ -63,7 +64,8 @@ class Outcome:
 
     results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. copies: to
     its devices and from them; taken_bytes: the most that it had taken there at once. times: None
-    where it did not come to its end. team: the threads it ran on.
+    where it did not come to its end. team: the threads it ran on. read: what was asked for of an
+    array that stays, of what this rank holds of it: boxes and their flat bytes.
     """
 
     rank: int
@@ -75,6 +77,7 @@ class Outcome:
     taken_bytes: tuple[tuple[str, int], ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
+    read: tuple[tuple[Box, np.ndarray], ...] = ()
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message
@@ -215,7 +218,7 @@ def timed_out(
 
 def describe_step(manifest: Manifest, rank: int, step: int) -> str:
     """Where a rank is, to follow a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
-    0 (of task 'add')`.
+    0 (of task 'add')`, `copying c[0:20] from cpu1 to gpu0 (for task 'mul')`.
     """
     here = manifest.at(rank, step)
     if here is None:
@@ -224,6 +227,11 @@ def describe_step(manifest: Manifest, rank: int, step: int) -> str:
         device = manifest.device_of(here.task, rank)
         emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
         return f"in task '{here.task}' on {device}{emulated}"
+    copy = manifest.copy(here)
+    if copy is not None:
+        source, dest = (place_name(place, manifest.ranks) for place in (copy.source, copy.dest))
+        why = f"for task '{copy.task}'" if copy.task else "a result"
+        return f"copying {copy.storage}{copy.box} from {source} to {dest} ({why})"
     transfer = manifest.message(here)
     if transfer is None:
         return "at a barrier"

@@ -3,7 +3,7 @@
 Nothing -> one line of JSON from rank 0:
 
     {"hosts": [{"name": …, "ranks": …, "cores": …, "memory_bytes": …, "node": … | "why": …}, …],
-     "inside": [ping-pong, …], "between": [ping-pong, …]}
+     "inside": [ping-pong, …], "between": [ping-pong, …], "collectives": [[call, …], …]}
 
     mpiexec -hosts A,B -ppn 2 -n 4 python -m avial_lab.runtime.rank.survey
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
@@ -24,6 +23,8 @@ from mpi4py import MPI
 from avial_lab.core.errors import AvialError
 from avial_lab.machine.measure import measure_node
 from avial_lab.machine.measured import memory_here
+from avial_lab.runtime.rank.collective_times import collective_times
+from avial_lab.runtime.rank.meeting import meet
 from avial_lab.runtime.rank.ping_pong import eager_bytes, ping_pong
 from avial_lab.runtime.rank.threads import cores
 
@@ -35,14 +36,15 @@ def survey(comm: MPI.Comm) -> dict[str, Any]:
     names: list[str] = comm.allgather(platform.node())
     first = [names.index(name) for name in dict.fromkeys(names)]
     facts = _this_host(names.count(platform.node())) if comm.rank in first else None
-    _meet(comm)
+    meet(comm)
     on_host = comm.Split(names.index(platform.node()), comm.rank)
     inside = _messages(on_host.Split(0 if on_host.rank < 2 else MPI.UNDEFINED, on_host.rank))
-    _meet(comm)
+    meet(comm)
     between: list[Any] = []
     for pair in _pairs(first):
         between.append(_messages(comm.Split(0 if comm.rank in pair else MPI.UNDEFINED, comm.rank)))
-        _meet(comm)
+        meet(comm)
+    calls = collective_times(comm)
     hosts, pairs_inside = comm.gather(facts), comm.gather(inside)
     pairs_between = comm.gather(between)
     if comm.rank:
@@ -54,6 +56,7 @@ def survey(comm: MPI.Comm) -> dict[str, Any]:
         "hosts": [host for host in hosts if host is not None],
         "inside": [each for each in pairs_inside if each is not None],
         "between": [each for found in pairs_between for each in found if each is not None],
+        "collectives": calls,
     }
 
 
@@ -82,13 +85,6 @@ def _pairs(ranks: list[int]) -> Iterator[tuple[int, int]]:
     """The first with each other, and each with its next: 2 n - 3 of n."""
     yield from ((ranks[0], other) for other in ranks[1:])
     yield from pairwise(ranks[1:])
-
-
-def _meet(comm: MPI.Comm) -> None:
-    """A barrier where who waits sleeps: MPI's would take the core of who measures."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(1e-3)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Standing
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
-from avial_lab.planning.schedule import Step, StepKind, Transfer
+from avial_lab.planning.schedule import DeviceCopy, Step, StepKind, Transfer
 from avial_lab.runtime.launch.progress import ProgressReporter, TaskState
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import describe_step, timed_out
@@ -49,6 +51,16 @@ def test_what_a_rank_is_in() -> None:
     assert [describe_step(DERIVED, 1, mark) for mark in (-1, 1)] == [
         "before its first task", "in task 'S2' on cpu1",
     ]  # fmt: skip
+
+
+def test_a_copy_to_a_device_is_no_barrier() -> None:
+    """Place 2 of two ranks is the first GPU."""
+    box = Box((0,), (4,))
+    copies = (DeviceCopy(0, "a", box, 1, 2, "y", 16), DeviceCopy(1, "a", box, 2, 1, "", 16))
+    steps = (Step(StepKind.COPY, copy=0), Step(StepKind.RUN, "y"), Step(StepKind.COPY, copy=1))
+    manifest = replace(KNOWN, programs=(KNOWN.programs[0], steps), copies=copies)
+    assert describe_step(manifest, 1, 0) == "copying a[0:4] from cpu1 to gpu0 (for task 'y')"
+    assert describe_step(manifest, 1, 2) == "copying a[0:4] from gpu0 to cpu1 (a result)"
 
 
 def test_what_is_foreseen() -> None:

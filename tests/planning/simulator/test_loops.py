@@ -13,7 +13,15 @@ from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
 from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import CUDA
-from avial_lab.machine.platform import ASSUMED, Accelerator, Link, Node, Platform
+from avial_lab.machine.platform import (
+    ASSUMED,
+    Accelerator,
+    Collective,
+    CollectiveTime,
+    Link,
+    Node,
+    Platform,
+)
 from avial_lab.machine.topology import Device, Topology
 from avial_lab.planning.costs import CostSource
 from avial_lab.planning.phase_costs import PhaseCosts
@@ -200,6 +208,24 @@ def test_nobody_leaves_a_barrier_before_the_last_has_come() -> None:
     trace = simulated_turns(_turns(4, [[0, 0, -1, 1]], pattern), _seconds(1.0), _cluster(4))
     ends = [e.end_s for e in trace.events if e.kind is EventKind.BARRIER]
     assert ends == pytest.approx([BEGIN + 1 + barrier(4).rounds * LATENCY_S] * 4)
+
+
+def test_calls_take_what_was_measured_of_so_many_ranks() -> None:
+    n, nbytes = 4, 1 << 20
+    shares: list[Share] = [(r, -1, 1, 0, 1.0, 8) for r in range(n)]
+    gathering = _pattern(shares, [(r, -1, nbytes, MessageFlag.COLLECTIVE) for r in range(n)])
+    root = _pattern(shares, [(0, -1, nbytes, MessageFlag.COLLECTIVE)])
+    known = (
+        CollectiveTime(Collective.ALL_GATHER, n, n, 3e-4, 2e9),
+        CollectiveTime(Collective.BROADCAST, n, n, 2e-4, 4e9),
+        CollectiveTime(Collective.BARRIER, n, n, 5e-4),
+    )
+    topology = _cluster(n)
+    topology = replace(topology, platform=replace(topology.speeds, collectives=known))
+    for pattern, took in ((gathering, 3e-4 + n * nbytes / 2e9), (root, 2e-4 + nbytes / 4e9)):
+        trace = simulated_turns(_turns(n, [[0, 0, -1, 1]], pattern), _seconds(0.0), topology)
+        last = max(event.end_s for event in trace.events)
+        assert last == pytest.approx(BEGIN + SEND + took + 5e-4, rel=1e-6)
 
 
 def test_very_many_messages_are_looked_at_together() -> None:

@@ -77,7 +77,7 @@ def test_only_a_long_message_waits_for_its_receiver() -> None:
     for nbytes, most in ((EAGER_BYTES, EAGER_BYTES), (EAGER_BYTES + 8, EAGER_BYTES), (800, 796)):
         schedule = _two_tasks(nbytes, most)
         post = next(s for s in schedule.programs[1] if s.kind is StepKind.POST)
-        run = replace(post, kind=StepKind.RUN, task="t1", transfer=-1)
+        run = post._replace(kind=StepKind.RUN, task="t1", transfer=-1)
         late = (run, *schedule.programs[1][:-1])
         late_schedule = replace(schedule, programs=(schedule.programs[0], late))
         trace = simulated(late_schedule, Costs(given={"t0": 1.0, "t1": 5.0}))

@@ -67,7 +67,7 @@ class LoopParts:
     def over(self) -> LoopBody:
         """A loop over the first iterations of the parts."""
         made = loop_like(self.loop, self.size)
-        return LoopBody(made, ir.Location.name("from", self.loop.location))
+        return LoopBody(made, ir.Location.name("part", self.loop.location))
 
     @property
     def number(self) -> ir.AffineExpr:

@@ -67,7 +67,7 @@ def prepare_tensors(module: ir.Module) -> bool:
     return True
 
 
-def tosa_to_linalg(module: ir.Module, *, between: tuple[str, ...] = ()) -> None:
+def tosa_to_linalg(module: ir.Module | ir.Operation, *, between: tuple[str, ...] = ()) -> None:
     """Operations of tosa as linalg, arith, scf and tensor; `between` are passes that run before the
     operations without a name in linalg are lowered.
     """
@@ -152,7 +152,7 @@ def _to_generic(op: ir.Operation) -> None:
     op.erase()
 
 
-def has_tosa(module: ir.Module) -> bool:
+def has_tosa(module: ir.Module | ir.Operation) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -261,6 +261,12 @@ WHAT_A_CELL_TAKES = (
     f"and func.func @f(%a, %b) {{ … }} holds a program; {_FIRST_PROGRAMS}"
 )
 
+_PYTHON_IN_A_CELL = "a cell takes a Python function, too, if it begins with def"
+_TAKEN = {
+    "C": "%%avial --lang=c takes functions of C; else ",
+    "Python": f"{_PYTHON_IN_A_CELL}, and @avial_lab.program compiles one anywhere; else ",
+}
+
 _OF_ARRAYS = re.compile(r"[ \t]*(\w+) *= *(\w+) *([-+*]) *(\w+)[ \t]*;?[ \t]*$", re.MULTILINE)
 _OPERATION_OF = {"+": "add", "-": "sub", "*": "mul"}
 
@@ -273,7 +279,10 @@ def _loop_for(text: str, offset: int) -> str | None:
     c, a, sign, b = match.groups()
     word = _OPERATION_OF[sign]
     arguments = ", ".join(f"%{name}" for name in dict.fromkeys((a, b, c)))
-    return f"""of arrays of 8 integers that is
+    return f"""{_PYTHON_IN_A_CELL}:
+  def f({arguments.replace("%", "")}):
+      {c}[:] = {a} {sign} {b}
+in MLIR, of arrays of 8 integers, that is
   func.func @f({arguments}) {{
     affine.for %i = 0 to 8 {{
       %x = affine.load %{a}[%i]
@@ -296,7 +305,8 @@ def language_hint(text: str, offset: int) -> str | None:
         return f"a value is written with a %: %{result[1]} = …"
     for name, form in (("C", _C), ("Python", _PYTHON)):
         if form.match(text, offset):
-            return f"this looks like {name}; {_loop_for(text, offset) or WHAT_A_CELL_TAKES}"
+            program = _loop_for(text, offset) if name == "Python" else None
+            return f"this looks like {name}; {program or _TAKEN[name] + WHAT_A_CELL_TAKES}"
     if text.startswith("#", offset):
         return "a comment begins with //"
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab.compiler.frontends.onnx.convert import OnnxFunction, Port, convert
-from avial_lab.compiler.frontends.onnx.files import SUFFIX, read_model
+from avial_lab.compiler.frontends.onnx.files import SUFFIX, onnx_package, read_model
 from avial_lab.compiler.frontends.onnx.losses import Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue
 from avial_lab.compiler.frontends.onnx.values import Shape
@@ -23,6 +23,7 @@ __all__ = [
     "SUFFIX",
     "Training",
     "convert",
+    "onnx_package",
     "read_model",
     "read_onnx",
 ]

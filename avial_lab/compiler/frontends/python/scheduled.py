@@ -112,7 +112,7 @@ class Scheduled:
         if not isinstance(node.target, ast.Name) or step is None or step < 1:
             raise self.t.refused("a loop around tasks goes up by a number", "for t in range(n)")
         if not all(map(e.is_affine, ends)):
-            raise self.t.refused("how often a loop around tasks turns is a number here", "")
+            raise self.t.refused("a loop around tasks has a constant number of iterations", "")
         names = dict(self.t.frame.names)
         self._variables(node, live)
         word = node.target.id if node.target.id.isascii() else "t"

@@ -147,10 +147,11 @@ def _assembled(ptx: str) -> dict[str, str]:
         return {}
     if not kernels:
         return {}
-    chip = kernels[0].chip
+    images = [each.image for each in kernels]
+    chip = images[0].chip
     return {
-        "registers": f"{max(each.registers for each in kernels)} a thread (ptxas, {chip})",
-        "spilled": f"{max(each.spilled_bytes for each in kernels)} B",
-        "stack frame": f"{max(each.stack_bytes for each in kernels)} B",
-        "occupancy": f"{min(each.occupancy for each in kernels):.0%} of the warps of {chip}",
+        "registers": f"{max(each.registers for each in images)} a thread (ptxas, {chip})",
+        "spilled": f"{max(each.spilled_bytes for each in images)} B",
+        "stack frame": f"{max(each.stack_bytes for each in images)} B",
+        "occupancy": f"{min(each.occupancy for each in images):.0%} of the warps of {chip}",
     }

@@ -269,7 +269,7 @@ def _total(
     made = ir.Operation.create(
         "affine.for", kinds, list(loop.operands), attributes_of(loop) | {"step": step}, regions=1
     )
-    places = [ir.Location.name("from", loop.location), *([loop.location] * len(kinds))]
+    places = [ir.Location.name("part", loop.location), *([loop.location] * len(kinds))]
     block = made.regions[0].blocks.append(ir.IndexType.get(), *kinds, arg_locs=places)
     start, *totals = block.arguments
     with ir.InsertionPoint(block):

@@ -260,7 +260,7 @@ class _Division:
             )  # fmt: skip
             with ir.InsertionPoint(shared.region.blocks.append()):
                 nest = openmp.LoopNestOp([first], [high], [stride])
-            start = ir.Location.name("from", self.loop.location)
+            start = ir.Location.name("part", self.loop.location)
             with ir.InsertionPoint(nest.region.blocks.append(self.index, arg_locs=[start])) as at:
                 begin = at.block.arguments[0]
                 end = arith.minsi(arith.addi(begin, stride), high)
