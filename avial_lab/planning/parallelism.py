@@ -14,11 +14,11 @@ from math import prod
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import shortened
 
-KINDS = ("data", "zero", "horizontal", "pipeline", "recompute")
+KINDS = ("data", "zero", "horizontal", "pipeline", "recompute", "overlap")
 _USAGE = (
     "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
     "(8 micro-batches; 1f1b, gpipe, interleaved 2, zero-bubble), recompute (w1, or 2MB at most "
-    "that are kept)"
+    "that are kept), overlap (4MB: buckets of gradients)"
 )
 _MOST = 1 << 20
 
@@ -34,7 +34,8 @@ class Strategy:
     """One transform: over `degree` times as many devices (the level of ZeRO, which takes none).
     `microbatches`, `schedule`, `chunks` (stages a device has) and `flight` (the most micro-batches
     that are in it on one, 0: as the schedule says) are a pipeline's, `dimensions` (NAME:DIMENSION)
-    what data or horizontal parallelism divides, or what recompute says: weights, or most memory.
+    what data or horizontal parallelism divides, or what recompute says: weights, or most memory;
+    overlap's is the size of a bucket.
     """
 
     kind: str
@@ -55,6 +56,8 @@ class Strategy:
         first, *words = text.split() or [""]
         if first == "recompute":
             return Strategy._recompute(words)
+        if first == "overlap":
+            return Strategy._overlap(words)
         match = re.fullmatch(
             r"\s*(\w+)\s+(\d{1,9})(?:\s*[x×]\s*(\d{1,9}))?((?:\s+[^\s,]+)*)\s*", text
         )
@@ -114,14 +117,24 @@ class Strategy:
             )
         return Strategy("recompute", 1, dimensions=tuple(words))
 
+    @staticmethod
+    def _overlap(words: Sequence[str]) -> Strategy:
+        """Each gradient by itself, or in buckets: 4MB."""
+        if len(words) > 1 or not all(re.fullmatch(_SIZE, word) for word in words):
+            raise ScheduleError(
+                f"'overlap {shortened(' '.join(words), 60)}' says no size of a bucket",
+                hint="write overlap or overlap 4MB",
+            )
+        return Strategy("overlap", 1, dimensions=tuple(words))
+
     @property
     def most_bytes(self) -> int:
-        """Of what recompute keeps; 0 where it is not told so."""
+        """Of what recompute keeps, and of a bucket; 0 where it is not told so."""
         match = re.fullmatch(_SIZE, self.dimensions[0]) if self.dimensions else None
         return int(float(match[1]) * _UNITS[match[2]]) if match is not None else 0
 
     def __str__(self) -> str:
-        if self.kind == "recompute":
+        if self.kind in ("recompute", "overlap"):
             return " ".join((self.kind, *self.dimensions))
         if self.kind == "pipeline":
             chunks = f" {self.chunks}" if self.chunks > 1 else ""

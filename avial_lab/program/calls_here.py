@@ -29,6 +29,7 @@ from avial_lab.core.words import brief, format_seconds
 from avial_lab.program.function_calls import (
     Sizes,
     handed_back,
+    names_of,
     new_results,
     print_out,
 )
@@ -194,7 +195,7 @@ class CallHere:
         self.own = own
         if self.translated.result == Fixed(None):
             return None
-        given_by_name = dict(zip(self.names, args, strict=True))
+        given_by_name = {**self.translated.captured, **dict(zip(self.names, args, strict=True))}
         return handed_back(self.translated.result, given_by_name, own, self.sizes)
 
     @property
@@ -238,7 +239,8 @@ def call_here(
     it was not made there. runs: what is loaded already, by the binaries' keys; calls that differ in
     the integers that are handed over have one.
     """
-    program, translated, sizes = version.program, version.translated, version.sizes
+    program, sizes = version.program, version.sizes
+    translated = version.translated.here(given, sizes)
     if translated.apart or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):
@@ -342,7 +344,7 @@ def _surround(function: Any, found: list[Any], seen: set[object]) -> None:  # no
     space = function.__globals__
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         found.append((_Closure(cell), name, cell.cell_contents))
-    for name in function.__code__.co_names:
+    for name in names_of(function.__code__):
         if name not in space:
             continue
         value = space[name]

@@ -22,6 +22,7 @@ from avial_lab.compiler.frontends.python.translate import (
     Result,
     ResultArray,
     ResultNumber,
+    ResultPart,
     ResultView,
     Translated,
 )
@@ -61,7 +62,7 @@ def surroundings(function: types.FunctionType, seen: frozenset[object] = frozens
     """
     closure = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     found = {name: cell.cell_contents for name, cell in closure}
-    names = function.__code__.co_names
+    names = names_of(function.__code__)
     found |= {name: function.__globals__[name] for name in names if name in function.__globals__}
     parts: list[object] = []
     for name, value in cast("dict[str, object]", found).items():
@@ -75,6 +76,16 @@ def surroundings(function: types.FunctionType, seen: frozenset[object] = frozens
         elif kind_of_number(value) is not None:
             parts.append((name, type(value), value))
     return tuple(parts)
+
+
+def names_of(code: types.CodeType) -> tuple[str, ...]:
+    """What it names that is not its own, in functions within, too.
+
+    >>> names_of((lambda x: sum(v * K for v in x)).__code__)
+    ('sum', 'K')
+    """
+    inner = (names_of(each) for each in code.co_consts if isinstance(each, types.CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *(name for names in inner for name in names))))
 
 
 def open_shapes(given: Mapping[str, object]) -> Shapes:
@@ -177,6 +188,8 @@ def new_results(result: Result, sizes: Sizes) -> dict[str, Array]:
             return {name: np.zeros((), kind.dtype)}
         case ResultArray(name, dtype, shape):
             return {name: np.zeros(_sized(shape, sizes), dtype)}
+        case ResultPart(array, counts):
+            return new_results((array, *counts), sizes)
         case tuple():
             return {n: made for each in result for n, made in new_results(each, sizes).items()}
         case _:
@@ -213,6 +226,9 @@ def handed_back(
             return own[name].item() if kind.weak else own[name][()]
         case ResultArray(name):
             return own[name]
+        case ResultPart(array, counts):
+            part = tuple(slice(int(own[each.name][()])) for each in counts)
+            return own[array.name][part].copy()
         case ResultView(argument, shape, axes):
             at = tuple((offset.at(sizes), dim, step) for offset, dim, step in axes)
             return _part_of(given[argument], _sized(shape, sizes), at)
@@ -233,5 +249,5 @@ def _part_of(
     strides = [0] * len(shape)
     for (_, dim, step), stride in zip(axes, array.strides, strict=True):
         if dim >= 0:
-            strides[dim] = step * stride
+            strides[dim] += step * stride  # of a diagonal two go along
     return np.lib.stride_tricks.as_strided(first, shape, strides)

@@ -32,6 +32,6 @@ By folder:
     tasks/             a plain function as tasks
 
 Besides passes there is in some what those of the folder are written with: control_level,
-footprint_functions, held_by_devices, local_bodies, memories, peel_at_element, phase_footprints,
-phases, propagate, rotate_turns, segments, stages, task_order.
+footprint_functions, held_by_devices, late_sums, local_bodies, memories, peel_at_element,
+phase_footprints, phases, propagate, rotate_turns, segments, stages, task_order.
 """

@@ -28,6 +28,7 @@ from avial_lab.compiler.ir.program import (
 from avial_lab.compiler.lowering.run import Pass
 from avial_lab.compiler.passes.distir.data_parallel import DataParallel
 from avial_lab.compiler.passes.distir.horizontal_parallel import HorizontalParallel
+from avial_lab.compiler.passes.distir.overlap import Overlap
 from avial_lab.compiler.passes.distir.pipeline_parallel import PipelineParallel
 from avial_lab.compiler.passes.distir.recompute import Recompute
 from avial_lab.compiler.passes.distir.zero import Zero
@@ -65,6 +66,8 @@ def _pass_of(strategy: Strategy) -> Pass:
     if strategy.kind == "recompute":
         most = strategy.most_bytes
         return Recompute("" if most else "+".join(strategy.dimensions), most)
+    if strategy.kind == "overlap":
+        return Overlap(strategy.most_bytes)
     if strategy.kind == "horizontal":
         return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions))
     return PipelineParallel(

@@ -148,11 +148,11 @@ class StepSession:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
-        """By the stamps of the steps that were run, where they are traced."""
+        """Of the steps that were run: those up to where the program says that it is."""
         sums: dict[tuple[str, int], tuple[int, int]] = {}
-        stamped = np.asarray(self._rows[: self._stamps : 2].any(axis=1)).tolist()
-        for step, ran in zip(self.manifest.programs[self.seat.rank], stamped, strict=False):
-            if step.kind is StepKind.SEND and ran:
+        steps = self.manifest.programs[self.seat.rank]
+        for step in steps[: self.seat.journal.step + 1]:
+            if step.kind is StepKind.SEND:
                 sent = self.manifest.transfers[step.transfer]
                 messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
                 sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
@@ -200,7 +200,7 @@ class OwnedSession:
         rows = given_rows(self.manifest.storages, seat.given)
         manifest = self.manifest
         if manifest.drivers:
-            self._last = choose(
+            self._told = choose(
                 seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
                 manifest.stays,
             )  # fmt: skip

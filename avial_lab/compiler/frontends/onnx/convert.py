@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from avial_lab.compiler.frontends.onnx.backward import BACKWARD, DOMAIN, OPTIMIZERS, implied
 from avial_lab.compiler.frontends.onnx.contractions import CONTRACTIONS
 from avial_lab.compiler.frontends.onnx.elementwise import ELEMENTWISE
 from avial_lab.compiler.frontends.onnx.files import array_of, attributes_of, onnx_package
@@ -24,6 +25,7 @@ from avial_lab.compiler.frontends.onnx.values import (
     Operand,
     Proto,
     Shape,
+    constant,
     dtype_of,
     element,
 )
@@ -125,6 +127,8 @@ class _Conversion:
     readers: Counter[str] = field(default_factory=Counter)
     """How often a name is read."""
     problems: list[tuple[Proto, AvialError]] = field(default_factory=list)
+    implied: dict[str, Operand | str] = field(default_factory=dict)
+    """Names that nobody makes, and what they stand for."""
 
     def run(self, function: str) -> OnnxFunction:
         graph = self.model.graph
@@ -142,6 +146,7 @@ class _Conversion:
         for tensor in graph.initializer:
             if self.readers[tensor.name]:
                 self.known[tensor.name] = self._weight(tensor)
+        self.implied = _implied(graph)
         for proto in nodes:
             self._node(proto, versions)
         if self.problems:
@@ -156,7 +161,7 @@ class _Conversion:
         """The results; of a training what its loss is of."""
         names = [each.name for each in self.model.graph.output]
         if self.training is None or not names:
-            return names
+            return [*names, *_updated(self.model.graph, names)]
         made = {name for node in self.model.graph.node for name in node.output}
         of = self.training.of or names[0]
         if of not in made:
@@ -246,6 +251,8 @@ class _Conversion:
         found: list[int] = []
         for k, dim in enumerate(kind.shape.dim):
             said = int(dim.dim_value) if dim.HasField("dim_value") else None
+            if said == 0 and given is not None:
+                said = None  # training graphs say so of a batch
             name = dim.dim_param
             bound = said if said is not None else self.dimensions.get(name) if name else None
             if given is not None:
@@ -302,6 +309,9 @@ class _Conversion:
     # Nodes ----------------------------------------------------------------------------------------
 
     def _node(self, proto: Proto, versions: Mapping[str, int]) -> None:
+        for name in proto.input:
+            if name in self.implied and name not in self.known:
+                self.known[name] = self._implied(self.implied[name])
         missing = [name for name in proto.input if name and self.known.get(name) is None]
         outputs = [name for name in proto.output if name]
         if missing:
@@ -334,6 +344,13 @@ class _Conversion:
                 operand = self._kept(operand)
             if name:
                 self.known[name] = operand
+
+    def _implied(self, meaning: Operand | str) -> Operand | None:
+        """A constant, or the shape of what is called so."""
+        if isinstance(meaning, Operand):
+            return meaning
+        of = self.known.get(meaning)
+        return None if of is None else constant(np.array(of.shape, np.int64))
 
     def _kept(self, operand: Operand) -> Operand:
         """What several nodes read is computed once."""
@@ -415,7 +432,7 @@ class _Conversion:
 
 def rules_of(domain: str) -> Mapping[str, Rule]:
     """The operators of a domain that are covered."""
-    return STANDARD if domain == "" else {}
+    return {"": STANDARD, DOMAIN: BACKWARD}.get(domain, {})
 
 
 def _dims(info: Proto) -> Sequence[Proto]:
@@ -450,6 +467,35 @@ def _needed(nodes: Sequence[Proto], wanted: Sequence[str]) -> list[Proto]:
     return kept[::-1]
 
 
+def _updated(graph: Proto, names: Sequence[str]) -> list[str]:
+    """What optimizers write over their weights, which no list of results has."""
+    read = {name for node in graph.node for name in node.input} | set(names)
+    return [
+        node.output[0]
+        for node in graph.node
+        if node.domain == DOMAIN and node.op_type in OPTIMIZERS and node.output
+        if node.output[0] and node.output[0] not in read
+    ]
+
+
+def _implied(graph: Proto) -> dict[str, Operand | str]:
+    """Of a training graph: the names that nobody makes and that stand for something."""
+    if not any(node.domain == DOMAIN for node in graph.node):
+        return {}
+    made = {name for node in graph.node for name in node.output}
+    made.update(each.name for each in (*graph.input, *graph.initializer))
+    found: dict[str, Operand | str] = {}
+    for node in graph.node:
+        for name in node.input:
+            meaning = implied(name) if name and name not in made else None
+            if meaning is None or (isinstance(meaning, str) and meaning not in made):
+                continue
+            if name.endswith("_grad") and name.removesuffix("_grad") not in made:
+                continue
+            found[name] = meaning
+    return found
+
+
 def _in_order(graph: Proto) -> list[Proto]:
     """The nodes so that each comes behind those that it reads; ParseError for a cycle, a name that
     nobody makes, and one that two make.
@@ -463,9 +509,10 @@ def _in_order(graph: Proto) -> list[Proto]:
                 raise ParseError(f"{_called(node)} makes '{shortened(name, 60)}' a second time")
             if name:
                 makers[name] = k
+    meant = _implied(graph)
     for node in nodes:
         for name in node.input:
-            if name and name not in makers and name not in given:
+            if name and name not in makers and name not in given and name not in meant:
                 raise ParseError(
                     f"{_called(node)} reads '{shortened(name, 60)}', which nobody makes"
                 )

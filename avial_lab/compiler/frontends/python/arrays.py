@@ -22,6 +22,7 @@ from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind
 from avial_lab.compiler.frontends.python.linear import (
     Linear,
     Range,
+    ends,
     least,
     most,
     most_of,
@@ -119,7 +120,21 @@ class Arrays:
             high = most_of(index, self.e.ranges, self.e.sizes)
             if reads and low is not None and low >= 0 and high is not None:
                 self._inside(index, extent)
-            self.e.keep_apart("what a subscript reaches is known only when it runs")
+            # (What runs is within these ends; where no iteration does, they say nothing.)
+            low_end, _ = ends(index, self.e.ranges, self.e.given)
+            _, over_end = ends(index - extent, self.e.ranges, self.e.given)
+            room = None if over_end is None else -over_end - number(1)
+            if self.e.guards and _not_by_sizes(low_end, room):
+                self._within(index, extent)  # where it is certain, the compiler tells
+                continue
+            why = "what a subscript reaches is known only when it runs"
+            self.e.keep_apart(why, low_end, room)
+
+    def _within(self, index: Linear, extent: Linear) -> None:
+        """Checked where it is used."""
+        at, size = self.e.index(index), self.e.index(extent)
+        ok = self.e.value(f"arith.cmpi ult, {at}, {size} : index")
+        self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
 
     # -- subscripts --------------------------------------------------------------------------------
 
@@ -241,7 +256,7 @@ class Arrays:
         if low is None or low < 0:
             # (Loops of it run no time where it is negative.)
             loops = self.e.is_affine(count) and not count.terms.keys() <= self.e.sizes
-            count = count if loops else self._at_least_zero(count)
+            count = count if loops else self._at_least_zero(count, extent)
         return first, count, step
 
     def _end(self, end: Number) -> Linear:
@@ -274,16 +289,22 @@ class Arrays:
             below = self.e.value(f"arith.cmpi slt, {index}, {zero} : index")
             moved = self.e.value(f"arith.addi {index}, {size} : index")
             chosen = self.e.value(f"arith.select {below}, {moved}, {index} : index")
-            end = Linear({self.e.value(f"arith.maxsi {chosen}, {zero} : index"): 1})
+            end = self._counted(f"arith.maxsi {chosen}, {zero} : index", None)
         over = most(end - extent, self.e.ranges)
         if over is not None and over <= 0:
             return end
         index, size = self.e.index(end), self.e.index(extent)
-        return Linear({self.e.value(f"arith.minsi {index}, {size} : index"): 1})
+        return self._counted(f"arith.minsi {index}, {size} : index", extent)
 
-    def _at_least_zero(self, count: Linear) -> Linear:
+    def _counted(self, text: str, high: Linear | None) -> Linear:
+        """A number of elements, which is not negative, and not above that."""
+        name = self.e.value(text)
+        self.e.ranges[name] = Range(number(0), high)
+        return Linear({name: 1})
+
+    def _at_least_zero(self, count: Linear, extent: Linear) -> Linear:
         zero = self.e.value("arith.constant 0 : index")
-        return Linear({self.e.value(f"arith.maxsi {self.e.index(count)}, {zero} : index"): 1})
+        return self._counted(f"arith.maxsi {self.e.index(count)}, {zero} : index", extent)
 
     def transposed(self, array: Array, order: Sequence[int]) -> Array:
         shape = tuple(array.shape[d] for d in order)
@@ -311,8 +332,9 @@ class Arrays:
         given = [self.lazy(self._kept(operand)) for operand in operands]
         shape = self.broadcast(*(each.shape for each in given))
         masked = [each for each in given if each.mask is not None]
-        if masked:
-            self._check_masks(given)
+        if len({each.mask_key for each in given if each.shape}) > 1 and masked:
+            given = [self.lazy(self.compacted(x)) if x.mask is not None else x for x in given]
+            masked, shape = [], self.broadcast(*(each.shape for each in given))
 
         def element(at: Sequence[Linear]) -> Number:
             return compute(*(each.element(self._own_index(each, at)) for each in given))
@@ -323,13 +345,33 @@ class Arrays:
             return Lazy(kind, shape, element, reads, cost)
         return Lazy(kind, shape, element, reads, cost, masked[0].mask, masked[0].mask_key)
 
-    def _check_masks(self, given: Sequence[Lazy]) -> None:
-        keys = {each.mask_key for each in given if each.shape}
-        if len(keys) > 1:
-            raise self.refuse(
-                "how many elements the masks leave is known only when it runs",
-                "use one mask on all of them, or np.where",
-            )
+    def compacted(self, value: Lazy) -> Array:
+        """What the mask leaves, in memory, one after the other."""
+        assert value.mask is not None
+        total = value.shape[0]
+        for extent in value.shape[1:]:
+            if total.known is None or extent.known is None:
+                raise self.refuse(
+                    "how many elements the mask leaves is known only when it runs",
+                    "reduce them, assign them under the same mask, or use np.where",
+                    HangsOnTheIteration,
+                )
+            total = number(total.known * extent.known)
+        made, count = self.fresh(value.kind, (total,)), self.cell(INT64, constant(0))
+        with self.nest(value.shape) as at:
+            holds = self.a.truth(value.mask(at))
+            with self.e.block(f"scf.if {self.a.value(holds, BOOL)} {{"):
+                place = self._read_index(count)
+                self.store(value.element(at), made, [place])
+                more = self.a.binary(ast.Add(), self.load(count, []), constant(1))
+                self.store(more, count, [])
+        found = self._read_index(count)
+        self.e.ranges[next(iter(found.terms))] = Range(number(0), total)
+        return replace(made, shape=(found,))
+
+    def _read_index(self, cell: Array) -> Linear:
+        ssa = self.a.value(self.load(cell, []), INT64)
+        return Linear({self.e.value(f"arith.index_cast {ssa} : i64 to index"): 1})
 
     def masked(self, array: Array | Lazy, mask: Array | Lazy, key: object) -> Lazy:
         """The elements where the mask holds."""
@@ -475,7 +517,8 @@ class Arrays:
     def assign(self, target: Array, value: Array | Lazy | Number) -> None:
         """Every element of `target` gets the value's, which is broadcast."""
         source = self.lazy(value)
-        self._refuse_masked(source)
+        if source.mask is not None:
+            source = self.lazy(self.compacted(source))
         while len(source.shape) > len(target.shape) and source.shape[0].known == 1:
             inner = source
             source = replace(
@@ -507,18 +550,12 @@ class Arrays:
     def materialised(self, value: Array | Lazy | Number) -> Array:
         """Computed, in memory of its own."""
         source = self.lazy(value)
-        self._refuse_masked(source)
+        if source.mask is not None:
+            return self.compacted(source)
         made = self.fresh(source.kind, source.shape)
         with self.nest(source.shape) as at:
             self.store(source.element(at), made, at)
         return made
-
-    def _refuse_masked(self, value: Lazy) -> None:
-        if value.mask is not None:
-            raise self.refuse(
-                "how many elements the mask leaves is known only when it runs",
-                "reduce them, assign them under the same mask, or use np.where",
-            )
 
     def frozen(self, value: Lazy) -> Lazy:
         """The same values under the same mask, both as they are now."""
@@ -658,6 +695,11 @@ class Arrays:
 
     def _plus(self, x: Number, y: Number) -> Number:
         return self.a.binary(ast.Add(), x, y)
+
+
+def _not_by_sizes(*ends: Linear | None) -> bool:
+    """Whether sizes and integers of the call do not say it: a check has to."""
+    return any(end is None or (end.known is not None and end.known < 0) for end in ends)
 
 
 def sum_kind(kind: Kind) -> Kind:

@@ -25,15 +25,19 @@ from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     COMPLEX,
     FLOAT,
+    FLOAT64,
     INT,
     NP_BOOL,
     Kind,
+    promoted,
 )
 from avial_lab.compiler.frontends.python.linear import Linear, number
 from avial_lab.compiler.frontends.python.values import (
     Array,
+    Closure,
     Fixed,
     Lazy,
+    Listed,
     Method,
     Number,
     Value,
@@ -75,9 +79,22 @@ class Calls(Creation):
                     return self._enumerated(node)
                 if called is builtins.zip:
                     return self._zipped([self.iterated(each) for each in node.args])
+                if called is builtins.map and len(node.args) > 1:
+                    return self._mapped(node)
+                if called in (np.ndindex, np.ndenumerate):
+                    raise self.t.refused(
+                        f"{told(called)} is not there", "write a loop for each dimension"
+                    )
             value = self.t.expression(node)
             if isinstance(value, tuple):
                 return Sequenced(number(0), number(0), number(1), lambda _: None, value)
+            if isinstance(value, Listed):
+                return Sequenced(
+                    number(0),
+                    value.array.shape[0],
+                    number(1),
+                    lambda at: self.t.list_item(value, [affine(at)]),
+                )
             array = self.t.operand(value)
             if isinstance(array, Number) or not array.shape:
                 raise self.t.refused(
@@ -90,6 +107,27 @@ class Calls(Creation):
                 number(1),
                 lambda at: self.t.item(whole, [affine(at)]),
             )
+
+    def is_sequence(self, node: ast.expr) -> bool:
+        """Whether a call of that is what a loop goes over."""
+        called = self._called(node)
+        return called in (builtins.range, builtins.map, builtins.zip, builtins.enumerate) or (
+            called is builtins.reversed
+        )
+
+    def _mapped(self, node: ast.Call) -> Sequenced:
+        function = self.t.expression(node.args[0])
+        parts = [self.iterated(each) for each in node.args[1:]]
+        if len(parts) > 1:
+            of = self._zipped(parts)
+            element = of.element
+        else:
+            of = parts[0]
+            element = lambda at: (of.element(at),)  # noqa: E731
+        if of.items is not None:
+            found = tuple(self.apply(function, [each], {}, node) for each in of.items)
+            return replace(of, items=found)
+        return replace(of, element=lambda at: self.apply(function, [*element(at)], {}, node))
 
     def _range(self, node: ast.Call) -> Sequenced:
         ends = [self._whole(each) for each in node.args]
@@ -118,12 +156,12 @@ class Calls(Creation):
         if of.items is not None:
             return replace(of, items=tuple(reversed(of.items)))
         if of.step.known not in (1, -1):
-            of = self._counted(of)
+            of = self.counted(of)
         step = -of.step
         last = of.high + step
         return Sequenced(last, of.low + step, step, of.element)
 
-    def _counted(self, of: Sequenced) -> Sequenced:
+    def counted(self, of: Sequenced) -> Sequenced:
         """The same from 0 by 1."""
         step = of.step.known
         if step is None:
@@ -148,13 +186,13 @@ class Calls(Creation):
             pairs = tuple((constant(k + start), each) for k, each in enumerate(of.items))
             return replace(of, items=pairs)
         if of.step.known != 1:
-            of = self._counted(of)
+            of = self.counted(of)
         return replace(of, element=lambda at: (affine(at - of.low + number(start)), of.element(at)))
 
     def _zipped(self, parts: Sequence[Sequenced]) -> Sequenced:
         if any(part.items is not None for part in parts):
-            raise self.t.refused("zip takes arrays and ranges here", "use an index")
-        parts = [part if part.step.known == 1 else self._counted(part) for part in parts]
+            return self._zipped_items(parts)
+        parts = [part if part.step.known == 1 else self.counted(part) for part in parts]
         lengths = {str(part.high - part.low) for part in parts}
         if len(lengths) > 1:
             known = [(part.high - part.low).known for part in parts]
@@ -171,9 +209,29 @@ class Calls(Creation):
             lambda at: tuple(part.element(part.low + at) for part in parts),
         )
 
+    def _zipped_items(self, parts: Sequence[Sequenced]) -> Sequenced:
+        """With a tuple among them: as many as its items, or less where the rest is shorter."""
+        rows: list[Sequence[Any]] = []
+        fewest = min(len(part.items) for part in parts if part.items is not None)
+        for part in parts:
+            if part.items is not None:
+                rows.append(part.items)
+                continue
+            part = part if part.step.known == 1 else self.counted(part)
+            length = (part.high - part.low).known
+            if length is None:
+                raise self.t.refused("how long an array in this zip is, is not known here", "")
+            turns = range(min(length, fewest))
+            rows.append([part.element(part.low + number(k)) for k in turns])
+        return Sequenced(
+            number(0), number(0), number(1), lambda _: None, [*zip(*rows, strict=False)]
+        )
+
     # -- attributes ---
 
     def attribute(self, value: Value, name: str) -> Value:
+        if isinstance(value, Lazy) and value.mask is not None and name in _OF_SHAPES:
+            value = self.t.arrays.materialised(value)
         match value:
             case Fixed(inner):
                 try:
@@ -186,6 +244,11 @@ class Calls(Creation):
                 return constant(len(value.shape))
             case Array() | Lazy() if name == "size":
                 return self._size(value)
+            case Array() | Lazy() if name == "itemsize":
+                return constant(value.kind.dtype.itemsize)
+            case Array() | Lazy() if name == "nbytes":
+                by = constant(value.kind.dtype.itemsize)
+                return self.t.a.binary(ast.Mult(), self._size(value), by)
             case Array() | Lazy() if name == "T":
                 array = self.t.arrays.in_memory(value)
                 return self.t.arrays.transposed(array, range(len(array.shape))[::-1])
@@ -196,6 +259,14 @@ class Calls(Creation):
             case Array() | Lazy() | Number():
                 if name in _METHODS or name in _DIRECT:
                     return Method(value, name)
+            case _ if name in ("append", "extend", "insert", "pop"):
+                raise self.t.refused(
+                    "a list that grows is not there", "make an array, np.empty(…), and count"
+                )
+            case _:
+                pass
+        if name == "flat":
+            raise self.t.refused("'.flat' is not there", "a.flatten(), or a loop per dimension")
         raise self.t.refused(f"'.{name}' is not there", "write it with loops, or with np.…")
 
     def _size(self, value: Array | Lazy) -> Number:
@@ -216,17 +287,27 @@ class Calls(Creation):
         if isinstance(called, Fixed) and called.value is builtins.print:
             self.t.prints.write(node)
             return Fixed(None)
+        if isinstance(called, Fixed):
+            reduced = self.t.closures.reduced(called.value, node)
+            if reduced is not None:
+                return reduced
         if any(isinstance(each, ast.Starred) for each in node.args):
             raise self.t.refused("* in a call is not there", "write the arguments out")
         args = [self.t.expression(each) for each in node.args]
         named = {each.arg: self.t.expression(each.value) for each in node.keywords if each.arg}
+        return self.apply(called, args, named, node)
+
+    def apply(self, called: Value, args: list[Any], named: Given, node: ast.AST) -> Value:
         if isinstance(called, Method):
-            return self._method(called, args, named)
+            return self._method(called, args, named, node)
+        if isinstance(called, Closure):
+            return self.t.closures.called(called, args, named, node)
         if not isinstance(called, Fixed):
             raise self.t.refused("this is no function", "", TypeError)
         return self.function(called.value, args, named, node)
 
     def function(self, called: object, args: list[Any], named: Given, node: ast.AST) -> Value:
+        self.node = node
         unary = _UNARY.get(_hashed(called))
         if unary is not None and len(args) == 1:
             return self._unary(called, unary, args[0])
@@ -243,6 +324,8 @@ class Calls(Creation):
             return self._as_kind(args[0], Kind(np.dtype(called)))
         if isinstance(called, types.FunctionType) or hasattr(called, "py_func"):
             plain: Any = getattr(called, "py_func", called)
+            if getattr(plain, "__module__", "").startswith(library.__name__):
+                return self.t.written(plain, self._bound(plain, args, named), node)
             if isinstance(plain, types.FunctionType) and not _is_librarys(plain):
                 return self.t.inlined(plain, self._bound(plain, args, named), node)
         if isinstance(called, type) and issubclass(called, Exception):
@@ -250,7 +333,8 @@ class Calls(Creation):
         folded = self.folded(called, args, named)
         if folded is not None:
             return folded
-        raise self.t.refused(f"{told(called)} is not there", "write it with loops and arithmetic")
+        way_out = _WAYS_OUT.get(_hashed(called), "write it with loops and arithmetic")
+        raise self.t.refused(f"{told(called)} is not there", way_out)
 
     def _bound(self, function: types.FunctionType, args: list[Any], named: Given) -> dict[str, Any]:
         try:
@@ -266,12 +350,41 @@ class Calls(Creation):
             for name, value in given.items()
         }
 
+    def told_of(self, name: str, x: Value) -> Value:
+        """np.shape, np.ndim and np.size; a number has no dimensions."""
+        found = self.t.operand(x)
+        if isinstance(found, Number):
+            return {"shape": (), "ndim": constant(0), "size": constant(1)}[name]
+        return self.attribute(found, name)
+
+    def scaled(self, by: float, x: Value) -> Value:
+        return self.t.binary(ast.Mult(), self._floating(x), constant(by))
+
+    def _floating(self, x: Value) -> Value:
+        """Integers as floats."""
+        found = self.t.operand(x)
+        if found.kind.is_float:
+            return found
+        return self._as_kind(found, FLOAT64)
+
+    def fmod(self, x: Value, y: Value) -> Value:
+        """np.fmod: the sign of the dividend."""
+
+        def compute(a: Number, b: Number) -> Number:
+            kind = promoted(a.kind, b.kind)
+            if not kind.is_float:
+                raise self.t.refused("np.fmod takes floats here", "np.mod, or x - y * (x // y)")
+            left, right = self.t.a.value(a, kind), self.t.a.value(b, kind)
+            return Number(kind, ssa=self.t.e.value(f"arith.remf {left}, {right} : {kind.mlir}"))
+
+        return self.mapped(compute, x, y)
+
     # -- methods ---
 
-    def _method(self, method: Value, args: list[Any], named: Given) -> Value:
+    def _method(self, method: Method, args: list[Any], named: Given, node: ast.AST) -> Value:
         if method.name in _DIRECT:
             return _DIRECT[method.name](self, method.of, *args, **named)
-        return self.function(_METHODS[method.name], [method.of, *args], named, ast.Pass())
+        return self.function(_METHODS[method.name], [method.of, *args], named, node)
 
     def astype(self, x: Value, dtype: Value, copy: Value | None = None) -> Value:
         found = self.t.operand(self._as_kind(x, self.dtype(dtype)))
@@ -359,10 +472,16 @@ def _comparison(op: ast.cmpop) -> Callable[..., Any]:
     return lambda calls, x, y: calls.t._compared(op, x, y)
 
 
+def _along_first(name: str) -> Callable[..., Any]:
+    """A ufunc's reduce, which goes along the first axis where nothing is said."""
+    first = constant(0)
+    return lambda calls, x, axis=first: calls.reduce(name, x, axis)
+
+
 def _inlined(function: types.FunctionType) -> Callable[..., Any]:
     """A function of NumPy's, written in Python here."""
-    return lambda calls, *args, **named: calls.t.inlined(
-        function, calls._bound(function, list(args), named), ast.Pass()
+    return lambda calls, *args, **named: calls.t.written(
+        function, calls._bound(function, list(args), named), calls.node
     )
 
 
@@ -461,11 +580,35 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.add.outer: _partial("all_pairs", ast.Add()),
     np.subtract.outer: _partial("all_pairs", ast.Sub()),
     np.multiply.outer: _partial("all_pairs", ast.Mult()),
-    np.linalg.cholesky: _inlined(library.cholesky),
-    np.linalg.solve: _inlined(library.solve),
-    np.linalg.inv: _inlined(library.inv),
-    np.cov: _inlined(library.cov),
-    np.histogram: _inlined(library.histogram),
+    np.stack: _method_of("stacked"),
+    np.squeeze: _method_of("squeezed"),
+    np.shape: _partial("told_of", "shape"),
+    np.ndim: _partial("told_of", "ndim"),
+    np.size: _partial("told_of", "size"),
+    np.bitwise_and: _operator(ast.BitAnd()),
+    np.bitwise_or: _operator(ast.BitOr()),
+    np.bitwise_xor: _operator(ast.BitXor()),
+    np.left_shift: _operator(ast.LShift()),
+    np.right_shift: _operator(ast.RShift()),
+    np.invert: lambda calls, x: calls.t._unary(ast.Invert(), x, ast.Pass()),
+    np.radians: _partial("scaled", math.pi / 180),
+    np.degrees: _partial("scaled", 180 / math.pi),
+    np.fmod: _method_of("fmod"),
+    math.radians: lambda calls, x: calls.scaled(math.pi / 180, calls.as_float(x)),
+    math.degrees: lambda calls, x: calls.scaled(180 / math.pi, calls.as_float(x)),
+    math.trunc: lambda calls, x: calls.as_int(x),
+    math.fmod: lambda calls, x, y: calls.fmod(calls.as_float(x), calls.as_float(y)),
+    np.diagonal: _method_of("diagonal"),
+    np.true_divide: _operator(ast.Div()),
+    np.remainder: _operator(ast.Mod()),
+    np.exp2: lambda calls, x: calls.t.binary(ast.Pow(), constant(2.0), calls._floating(x)),
+    np.moveaxis: _method_of("axis_moved"),
+    np.split: _method_of("split"),
+    math.prod: lambda calls, x: calls.product_of(x),
+    np.add.reduce: _along_first("sum"),
+    np.multiply.reduce: _along_first("prod"),
+    np.maximum.reduce: _along_first("max"),
+    np.minimum.reduce: _along_first("min"),
     np.transpose: _method_of("transpose"),
     np.flip: _method_of("flip"),
     np.reshape: _method_of("reshape"),
@@ -477,6 +620,10 @@ _KNOWN: dict[object, Callable[..., Any]] = {
 """By the Python object that is called."""
 
 _KNOWN[np.negative] = lambda calls, x: calls.t._unary(ast.USub(), x, ast.Pass())
+_KNOWN[np.positive] = lambda calls, x: calls.t._unary(ast.UAdd(), x, ast.Pass())
+_KNOWN[np.deg2rad] = _KNOWN[np.radians]
+_KNOWN[np.rad2deg] = _KNOWN[np.degrees]
+_KNOWN |= {called: _inlined(written) for called, written in library.WRITTEN.items()}
 
 _METHODS: dict[str, object] = {
     "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all,
@@ -484,6 +631,7 @@ _METHODS: dict[str, object] = {
     "dot": np.dot, "transpose": np.transpose, "copy": np.copy, "reshape": np.reshape,
     "conj": np.conj, "conjugate": np.conj, "round": np.round,
 }  # fmt: skip
+_METHODS |= library.METHODS
 _DIRECT: dict[str, Callable[..., Any]] = {
     "astype": _method_of("astype"),
     "fill": _method_of("fill"),
@@ -491,6 +639,32 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "flatten": _method_of("flat"),
     "ravel": _method_of("flat"),
 }
+
+
+_WAYS_OUT: dict[object, str] = {
+    np.bincount: "counts = np.zeros(k, np.int64), and counts[v] += 1 in a loop",
+    np.ndindex: "write a loop for each dimension",
+    np.ndenumerate: "write a loop for each dimension",
+    np.random.rand: "make the random numbers outside, and hand them over",
+    np.random.random: "make the random numbers outside, and hand them over",
+    np.random.randn: "make the random numbers outside, and hand them over",
+    np.random.normal: "make the random numbers outside, and hand them over",
+    np.random.randint: "make the random numbers outside, and hand them over",
+    np.random.seed: "make the random numbers outside, and hand them over",
+    np.fft.fft: "avial_lab.ptensor has it; or call it outside",
+    np.linalg.eig: "call it outside of the function",
+    np.linalg.eigh: "call it outside of the function",
+    np.linalg.svd: "call it outside of the function",
+    np.linalg.qr: "call it outside of the function",
+    np.linalg.lstsq: "np.linalg.solve(a.T @ a, a.T @ b) is there; or call it outside",
+    builtins.list: "make an array: np.array([… for …]), np.empty(…)",
+    builtins.dict: "use arrays",
+    builtins.set: "np.unique is there",
+    builtins.sorted: "np.sort is there",
+    builtins.isinstance: "write a function for each kind",
+}
+
+_OF_SHAPES = ("shape", "ndim", "size", "T", "nbytes")
 
 
 def _is_prange(called: object) -> bool:

@@ -88,14 +88,71 @@ class Creation(Reductions):
         k: Value | None = None,
         dtype: Value | None = None,
     ) -> Value:
-        if k is not None:
-            raise self.t.refused("np.eye with k is not there", "fill the diagonal in a loop")
         rows = self.shape(N)[0]
         columns = rows if M is None else self.shape(M)[0]
         made = self.filled((affine(rows), affine(columns)), constant(0), self.dtype(dtype))
-        with self.t.arrays.nest((rows,)) as (at,):
-            self.t.arrays.store(constant(1), made, [at, at])
+        line = self.diagonal(made, constant(0) if k is None else k)
+        self.t.arrays.assign(self.t.arrays.in_memory(self._array(line)), constant(1))
         return made
+
+    def diagonal(self, a: Value, offset: Value | None = None) -> Value:
+        """np.diagonal of two dimensions: a view, as NumPy's."""
+        array = self.t.arrays.in_memory(self._array(a))
+        by = 0 if offset is None else self.t.number(offset, ast.Pass()).known
+        if len(array.shape) != 2 or not isinstance(by, int):
+            raise self.t.refused("the diagonal of two dimensions is there, at a known offset", "")
+        part = self.t.arrays.view(
+            array,
+            [slice(affine(number(max(n, 0))), None) for n in (-by, by)],
+        )
+        rows, columns = part.shape
+        apart = rows - columns
+        if apart.known is None and rows.known != columns.known:
+            raise self.t.refused(
+                "the diagonal of an array that may not be square", "a[:n, :n] of known n"
+            )
+        count = rows if apart.known is not None and apart.known <= 0 else columns
+        axes = tuple(replace(axis, dim=min(axis.dim, 0)) for axis in part.axes)
+        return replace(part, shape=(count,), axes=axes)
+
+    def axis_moved(self, a: Value, source: Value, destination: Value) -> Value:
+        """np.moveaxis of one axis."""
+        array = self.t.arrays.in_memory(self._array(a))
+        rank = len(array.shape)
+        old, new = (self._axes(each, rank)[0] for each in (source, destination))
+        order = [d for d in range(rank) if d != old]
+        order.insert(new, old)
+        return self.t.arrays.transposed(array, order)
+
+    def split(self, ary: Value, parts: Value, axis: Value | None = None) -> Value:
+        """np.split into equal parts."""
+        array = self.t.arrays.in_memory(self._array(ary))
+        d = 0 if axis is None else self._axes(axis, len(array.shape))[0]
+        count = self.t.number(parts, ast.Pass()).known
+        extent = array.shape[d].known
+        if not isinstance(count, int) or extent is None:
+            raise self.t.refused(
+                "np.split takes sizes that are known here", "a[:n], a[n:]", HangsOnTheIteration
+            )
+        if count < 1 or extent % count:
+            raise self.t.refused("array split does not result in an equal division", "", ValueError)
+        each = extent // count
+        whole_part: list[slice] = [slice(None)] * len(array.shape)
+        found: list[Value] = []
+        for k in range(count):
+            index = list(whole_part)
+            index[d] = slice(affine(number(k * each)), affine(number((k + 1) * each)))
+            found.append(self.t.arrays.view(array, index))
+        return tuple(found)
+
+    def product_of(self, x: Value) -> Value:
+        """math.prod."""
+        if not isinstance(x, tuple):
+            return self.reduce("prod", x)
+        found: Value = constant(1)
+        for each in x:
+            found = self.t.binary(ast.Mult(), found, each)
+        return found
 
     def arange(self, *ends: Value, dtype: Value | None = None) -> Value:
         numbers = [self.t.number(each, ast.Pass()) for each in ends]
@@ -198,6 +255,34 @@ class Creation(Reductions):
             self.t.arrays.assign(self.t.arrays.view(made, stretch), part)
             begin = end
         return made
+
+    def stacked(self, arrays: Value, axis: Value | None = None) -> Value:
+        """np.stack: along a new dimension."""
+        parts = [self._array(each) for each in arrays] if isinstance(arrays, tuple) else []
+        if not parts:
+            raise self.t.refused("arrays are stacked", "np.stack((a, b))", TypeError)
+        rank = len(parts[0].shape)
+        at = 0 if axis is None else self._axes(axis, rank + 1)[0]
+        new: list[slice | None] = [slice(None)] * rank
+        new.insert(at, None)
+        views = tuple(self.t.arrays.view(self.t.arrays.in_memory(each), new) for each in parts)
+        return self.joined(views, constant(at))
+
+    def squeezed(self, a: Value, axis: Value | None = None) -> Value:
+        """np.squeeze: without the dimensions of size 1."""
+        array = self.t.arrays.in_memory(self._array(a))
+        chosen = range(len(array.shape)) if axis is None else self._axes(axis, len(array.shape))
+        if any(array.shape[d].known is None for d in chosen):
+            raise self.t.refused("np.squeeze takes sizes that are known here", "a[:, 0]")
+        gone = [d for d in chosen if array.shape[d].known == 1]
+        if axis is not None and len(gone) < len(chosen):
+            raise self.t.refused(
+                "cannot select an axis to squeeze out which has size not equal to one",
+                "",
+                ValueError,
+            )
+        index = [constant(0) if d in gone else slice(None) for d in range(len(array.shape))]
+        return self.t.arrays.view(array, index)
 
     def flat(self, x: Value, *_: Value) -> Value:
         array = self._array(x)

@@ -20,6 +20,7 @@ from avial_lab.compiler.frontends.python.kinds import (
     Kind,
     promoted,
 )
+from avial_lab.compiler.frontends.python.library import counting
 from avial_lab.compiler.frontends.python.linear import Linear, number
 from avial_lab.compiler.frontends.python.values import (
     Array,
@@ -44,6 +45,8 @@ class Elementwise:
 
     def __init__(self, translation: Translation) -> None:
         self.t = translation
+        self.node: ast.AST = ast.Pass()
+        """The call that is being translated."""
 
     def index(self, value: Number) -> Linear:
         if value.linear is not None:
@@ -70,11 +73,12 @@ class Elementwise:
                 return None
         count = len(args)
         try:
-            return self.t.constant(
-                called(*given[:count], **dict(zip(named, given[count:], strict=True)))
-            )
+            made = called(*given[:count], **dict(zip(named, given[count:], strict=True)))
         except Exception as error:
             raise self.t.refused(f"{told(called)}: {error}", "", type(error)) from None
+        found = self.t.constant(made)
+        # Whoever gets it may write to it.
+        return self.t.arrays.materialised(found) if isinstance(found, Array) else found
 
     def _part(self, value: Operand, name: str) -> Value:
         def part(x: Number) -> Number:
@@ -91,6 +95,8 @@ class Elementwise:
         found = self.t.operand(value)
         if isinstance(found, Number):
             raise self.t.refused("an array is wanted, not a number", "", TypeError)
+        if isinstance(found, Lazy) and found.mask is not None:
+            return self.t.arrays.materialised(found)
         return found
 
     def shape(self, value: Value) -> tuple[Linear, ...]:
@@ -225,18 +231,35 @@ class Elementwise:
         """Python's max and min: the first of equals, as comparisons go."""
         if len(values) == 1 and isinstance(values[0], tuple):
             values = values[0]
-        if len(values) == 1:
-            return self.reduce("max" if larger else "min", values[0])
         op = ast.Gt() if larger else ast.Lt()
+        if len(values) == 1:
+            return self._first_of_all(op, "max" if larger else "min", values[0])
         found = self.t.number(values[0], ast.Pass())
         for each in values[1:]:
             value = self.t.number(each, ast.Pass())
             found = self.t.a.select(self.t.a.compared(op, value, found), value, found)
         return found
 
+    def _first_of_all(self, op: ast.cmpop, name: str, x: Value) -> Value:
+        """Of an array; a number that is none is chosen where it comes first, and not else."""
+        array = self._array(x)
+        if len(array.shape) != 1:
+            raise self.t.refused(
+                "The truth value of an array is ambiguous", f"np.{name}(…)", ValueError
+            )
+        if not array.kind.is_float:
+            return self.t.calls.reduce(name, array)
+        self.t.calls.refuse_empty(array, [0], f"{name}() arg is an empty sequence")
+        lazy = self.t.arrays.lazy(array)
+
+        def step(best: Number, value: Number) -> Number:
+            return self.t.a.select(self.t.a.compared(op, value, best), value, best)
+
+        return self.t.arrays.reduced(array, array.kind, lazy.element, step, axes=[0])
+
     def where(self, condition: Value, x: Value | None = None, y: Value | None = None) -> Value:
         if x is None or y is None:
-            raise self.t.refused("np.where takes three arguments here", "write a loop")
+            return self.t.written(counting.nonzero, {"a": self._kept(condition)}, self.node)
 
         def compute(c: Number, a: Number, b: Number) -> Number:
             test = self.t.a.truth(c)
@@ -245,6 +268,9 @@ class Elementwise:
             return self.t.a.cast(found, Kind(kind.dtype))
 
         return self.mapped(compute, condition, x, y)
+
+    def _kept(self, x: Value) -> Value:
+        return self.t.arrays.in_memory(self._array(x))
 
     def power(self, x: Value, y: Value) -> Value:
         return self.t.binary(ast.Pow(), self.t.operand(x), self.t.operand(y))

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Sequence
 
 from avial_lab.compiler.frontends.python.jumps import StoppedFor
+from avial_lab.compiler.frontends.python.scopes import COMPREHENSIONS, FUNCTIONS, names_in
 from avial_lab.compiler.frontends.python.source import FunctionSource
 
 Names = frozenset[str]
@@ -21,18 +22,15 @@ def reads(*nodes: ast.AST | None) -> Names:
         each.id
         for node in nodes
         if node is not None
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        for each in names_in(node)
+        if isinstance(each.ctx, ast.Load)
     )
 
 
 def assigned(*nodes: ast.AST) -> Names:
     """Names that are bound, anywhere within."""
     return frozenset(
-        each.id
-        for node in nodes
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        each.id for node in nodes for each in names_in(node) if isinstance(each.ctx, ast.Store)
     )
 
 
@@ -126,6 +124,8 @@ def counts_of(source: FunctionSource) -> frozenset[str]:
             names -= reads(*node.args, *node.keywords)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.discard(node.target.id)
+        if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS)) and node is not tree:
+            names -= reads(node)
     return frozenset(names)
 
 

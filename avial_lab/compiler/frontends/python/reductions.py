@@ -19,7 +19,8 @@ from avial_lab.compiler.frontends.python.kinds import (
     NP_BOOL,
     Kind,
 )
-from avial_lab.compiler.frontends.python.linear import number
+from avial_lab.compiler.frontends.python.library import counting
+from avial_lab.compiler.frontends.python.linear import least, number
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Fixed,
@@ -52,13 +53,9 @@ class Reductions(Elementwise):
             raise self.t.refused("complex numbers have no order here", "reduce their abs()")
         if name in ("max", "min"):
             if isinstance(x, Lazy) and x.mask is not None:
-                raise self.t.refused("max and min take no masked elements here", "np.where")
-            if any(x.shape[d].known == 0 for d in axes):
-                raise self.t.refused(
-                    f"zero-size array to reduction operation {name}imum which has no identity",
-                    "",
-                    ValueError,
-                )
+                x, axes = self.t.arrays.compacted(x), [0]
+            words = f"zero-size array to reduction operation {name}imum which has no identity"
+            self.refuse_empty(x, axes, words)
             source = x if isinstance(x, Array) or x.cost < 4 else self.t.arrays.materialised(x)
             lazy = self.t.arrays.lazy(source)
             word = "max" if name == "max" else "min"
@@ -90,6 +87,18 @@ class Reductions(Elementwise):
             axes=axes,
             keep=keep,
         )
+
+    def refuse_empty(self, x: Array | Lazy, axes: Sequence[int], words: str) -> None:
+        """Raises ValueError, when it runs where only that knows."""
+        if any(x.shape[d].known == 0 for d in axes):
+            raise self.t.refused(words, "", ValueError)
+        for extent in (x.shape[d] for d in axes):
+            low = least(extent, self.t.e.ranges)
+            if low is None or low < 1:
+                zero = self.t.e.value("arith.constant 0 : index")
+                size = self.t.e.index(extent)
+                ok = self.t.e.value(f"arith.cmpi sgt, {size}, {zero} : index")
+                self.t.a.raise_unless(ok, "ValueError", words)
 
     def _number(self, value: Value) -> Number:
         assert isinstance(value, Number)
@@ -169,9 +178,11 @@ class Reductions(Elementwise):
     def position(self, larger: bool, x: Value, axis: Value | None = None) -> Value:
         """argmax and argmin of one dimension: the first of equals."""
         array = self._array(x)
-        axes = self._axes(axis, len(array.shape))
-        if len(array.shape) != 1 or axes != [0]:
-            raise self.t.refused("argmax and argmin take one dimension here", "write the loop")
+        if len(array.shape) != 1:
+            return self._positions(larger, array, axis)
+        axes = self._axes(axis, 1)
+        words = f"attempt to get arg{'max' if larger else 'min'} of an empty sequence"
+        self.refuse_empty(array, axes, words)
         best = self.t.arrays.cell(
             Kind(array.kind.dtype), self.t.arrays.lazy(array).element([number(0)])
         )
@@ -184,4 +195,29 @@ class Reductions(Elementwise):
             with self.t.e.block(f"scf.if {better.ssa} {{"):
                 self.t.arrays.store(value, best, [])
                 self.t.arrays.store(affine(at[0]), where, [])
-        return self.t.arrays.load(where, [])
+        found = self.t.arrays.load(where, [])
+        return found if not array.kind.is_float else self._first_nan(array, found)
+
+    def _first_nan(self, array: Array | Lazy, otherwise: Number) -> Number:
+        """Where it is; in NumPy it is beyond all others."""
+        extent = self.t.a.cast(affine(array.shape[0]), INT64)
+        first, lazy = self.t.arrays.cell(INT64, extent), self.t.arrays.lazy(array)
+        with self.t.arrays.nest(array.shape) as at:
+            value = lazy.element(at)
+            nan = self.t.a.compared(ast.NotEq(), value, value)
+            here = self.t.a.select(nan, self.t.a.cast(affine(at[0]), INT64), extent)
+            best = self._number(self.extreme("min", self.t.arrays.load(first, []), here))
+            self.t.arrays.store(best, first, [])
+        found = self.t.arrays.load(first, [])
+        return self.t.a.select(self.t.a.compared(ast.Lt(), found, extent), found, otherwise)
+
+    def _positions(self, larger: bool, array: Array | Lazy, axis: Value | None) -> Value:
+        """Of two dimensions, along one; of all elements, by their number."""
+        kept = self.t.arrays.in_memory(array)
+        if len(kept.shape) != 2:
+            raise self.t.refused("argmax and argmin take two dimensions here", "write the loops")
+        function = counting.positions if axis is not None else counting.position
+        given = {"a": kept, "greatest": constant(larger)}
+        if axis is not None:
+            given["axis"] = constant(self._axes(axis, 2)[0])
+        return self.t.written(function, given, self.node)

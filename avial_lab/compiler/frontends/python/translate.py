@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, affine, constant
 from avial_lab.compiler.frontends.python.arrays import Arrays, Index
 from avial_lab.compiler.frontends.python.calls import Calls, Sequenced
+from avial_lab.compiler.frontends.python.closures import Closures, Element
 from avial_lab.compiler.frontends.python.emitter import Emitter
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration, error_of
 from avial_lab.compiler.frontends.python.jumps import Jumps, StoppedFor
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     INT,
+    INT64,
     Kind,
     joined,
     kind_of_number,
@@ -35,13 +38,20 @@ from avial_lab.compiler.frontends.python.linear import Linear, Range, least, mos
 from avial_lab.compiler.frontends.python.liveness import carried, is_bound, live_before
 from avial_lab.compiler.frontends.python.prints import Printing, Prints
 from avial_lab.compiler.frontends.python.scheduled import Scheduled
+from avial_lab.compiler.frontends.python.scopes import (
+    binds_in,
+    with_reaches,
+    without_bindings_in_tests,
+)
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.values import (
     Array,
+    Closure,
     Fixed,
     Held,
     Lazy,
+    Listed,
     Method,
     Number,
     Operand,
@@ -106,7 +116,15 @@ class ResultView:
     axes: tuple[tuple[Linear, int, int], ...]
 
 
-Result = ResultNumber | ResultArray | ResultView | Fixed | tuple["Result", ...]
+@dataclass(frozen=True)
+class ResultPart:
+    """The first elements of a new array: along each dimension as many as the run says."""
+
+    array: ResultArray
+    counts: tuple[ResultNumber, ...]
+
+
+Result = ResultNumber | ResultArray | ResultPart | ResultView | Fixed | tuple["Result", ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +132,10 @@ class Translated:
     """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
     that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
     empty where nothing in it can end the process. endless: why it may take any time; empty where
-    that is not so. sizes: the open ones by what results' shapes call them: of which argument, along
-    which dimension. spare: memory to work in, as large as these say. printing: what a run puts into
-    a log of it.
+    that is not so. unless: it need not run apart where there are some, and none is negative, of
+    sizes and of `counts`, by what they are called there: integers among the arguments. sizes: the
+    open ones by what results' shapes call them: of which argument, along which dimension. spare:
+    memory to work in, as large as these say. printing: what a run puts into a log of it.
     """
 
     text: str
@@ -126,9 +145,21 @@ class Translated:
     handed: frozenset[str] = frozenset()
     apart: str = ""
     endless: str = ""
+    unless: tuple[Linear, ...] = ()
+    counts: Mapping[str, str] = field(default_factory=dict[str, str])
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     spare: tuple[ResultArray, ...] = ()
     printing: Printing | None = None
+
+    def here(self, given: Mapping[str, object], sizes: Mapping[str, int]) -> Translated:
+        """As it is for such a call: what its sizes and integers say of subscripts is known."""
+        values = dict(sizes) | {
+            symbol: operator.index(cast("SupportsIndex", given[name]))
+            for symbol, name in self.counts.items()
+        }
+        if not self.unless or any(each.at(values) < 0 for each in self.unless):
+            return self
+        return replace(self, apart="")
 
     @property
     def is_certain(self) -> bool:
@@ -202,6 +233,9 @@ class Frame:
     function: Callable[..., object]
     names: dict[str, Value | Cell] = field(default_factory=dict)
     path: tuple[object, ...] = ()
+    outer: Frame | None = None
+    """Of a function within: where the names are that are not its `own`."""
+    own: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -230,11 +264,15 @@ class Translation:
         self.after: list[frozenset[str]] = []
         self.told: Result = Fixed(None)
         self.sizes: dict[str, tuple[str, int]] = {}
+        self.pinned: tuple[FunctionSource, ast.AST] | None = None
+        self.returned: ast.Return | None = None
+        self.list_kinds: list[tuple[object, ...]] = []
 
     # -- the whole ---------------------------------------------------------------------------------
 
     def run(self) -> Translated:
         self.calls, self.prints = Calls(self), Prints(self)
+        self.closures = Closures(self)
         self.e.node = self.source.tree
         self.open = self._open_sizes()
         for parameter in self._parameters():
@@ -242,7 +280,9 @@ class Translation:
         if self.arrangement.has_tasks(self.source.tree):
             self._with_tasks()
         else:
-            self.told = self.result_of(self.block_with_result(self._body_of(self.source)))
+            value = self.block_with_result(self._body_of(self.source))
+            with self.e.at(self.returned or self.source.tree):
+                self.told = self.result_of(value)
         lines = [*self.e.entry, *self.e.lines]
         made = [line for line in self.e.entry if " = memref.alloc() : " in line]
         freed = [line.split(" = ")[0].strip() for line in made]
@@ -280,6 +320,8 @@ class Translation:
             handed,
             self.e.apart,
             self.e.endless,
+            tuple(self.e.unless or ()),
+            self.e.counts,
             self.sizes,
             spare,
             self.prints.told,
@@ -376,13 +418,18 @@ class Translation:
         given = self.a.value(self.arrays.load(cell, []), Kind(np.dtype(np.int64)))
         symbol = self.e.value(f"arith.index_cast {given} : i64 to index", "n")
         self.e.symbols |= {symbol}
+        self.e.counts[symbol] = name
         return self.a.cast(affine(term(symbol)), kind)
 
     def _body_of(self, source: FunctionSource) -> list[ast.stmt]:
         key = id(source.tree)
         if key not in self.bodies:
-            self.bodies[key] = self.jumps.without(source.tree.body)
+            self.bodies[key] = self.plain_body(with_reaches(source.tree.body))
         return self.bodies[key]
+
+    def plain_body(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Without jumps, and without names that a loop's test binds."""
+        return self.jumps.without(without_bindings_in_tests(body))
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -408,6 +455,8 @@ class Translation:
                 return value
             case tuple():
                 return tuple(self.result_of(each) for each in value)
+            case Listed():
+                raise self.refused("a list is not handed back", "return np.array([…])")
             case _:
                 raise self.refused("this cannot be handed back", "return numbers and arrays")
 
@@ -419,7 +468,7 @@ class Translation:
 
     def _result_array(self, value: Array) -> Result:
         if not self._sized(value):
-            raise self.refused("how large this result is, is known only when it runs", "")
+            return self._result_part(value)
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
             self.results.append(f"%{name}: {value.type}{self.e.place}")
@@ -431,6 +480,17 @@ class Translation:
         if any(not offset.terms.keys() <= self.e.sizes for offset, _, _ in axes):
             return self._result_array(self.arrays.materialised(value))
         return ResultView(value.memory[1:], value.shape, axes)
+
+    def _result_part(self, value: Array) -> ResultPart:
+        plain = whole(value.memory, value.kind, value.extents)
+        if not value.own or value.memory in self.result_arrays or value.axes != plain.axes:
+            value = self.arrays.materialised(value)
+        name = self._new_result()
+        self.results.append(f"%{name}: {value.type}{self.e.place}")
+        self.result_arrays[value.memory] = f"%{name}"
+        array = ResultArray(name, value.kind.dtype, value.extents)
+        counts = [self.result_of(self.a.cast(affine(n), INT64)) for n in value.shape]
+        return ResultPart(array, tuple(n for n in counts if isinstance(n, ResultNumber)))
 
     def _sized(self, value: Array) -> bool:
         """Whether the sizes of arguments say how large it is."""
@@ -447,10 +507,13 @@ class Translation:
         node: ast.AST | None = None,
     ) -> AvialError:
         """The error for what the source says there."""
+        error = error_of(kind)
+        if self.pinned is not None:
+            source, call = self.pinned
+            return error(words, span=source.span(call), hint=hint or None)
         where = node if node is not None else self.e.node
         if where is None or not hasattr(where, "lineno"):
             where = self.frame.source.tree
-        error = error_of(kind)
         return error(words, span=self.frame.source.span(where), hint=hint or None)
 
     def not_there(self, what: str, node: ast.AST, hint: str) -> AvialError:
@@ -472,6 +535,8 @@ class Translation:
         last = body[-1] if body else None
         if isinstance(last, ast.Return):
             self.block(body[:-1], live_before([last], frozenset()))
+            if self.frame.path == ():
+                self.returned = last
             with self.e.at(last):
                 return None if last.value is None else self.expression(last.value)
         if isinstance(last, ast.If) and _returns(last):
@@ -522,6 +587,8 @@ class Translation:
                 self._while(node, live)
             case ast.If():
                 self._if(node, live)
+            case Element(value):
+                self._told_element(value)
             case ast.Expr(ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr(value):
@@ -538,8 +605,8 @@ class Translation:
                 )
             case ast.Try():
                 raise self.not_there("try", node, "test for what may go wrong with if")
-            case ast.FunctionDef():
-                raise self.not_there("a function within the function", node, "define it outside")
+            case ast.FunctionDef(name):
+                self.bind_name(name, self.closures.made(node))
             case ast.Import() | ast.ImportFrom():
                 raise self.not_there("import", node, "import outside of the function")
             case ast.Delete():
@@ -737,6 +804,8 @@ class Translation:
     def _store(self, target: ast.Subscript, value: Value) -> None:
         base = self.expression(target.value)
         array = self._array(base, target.value)
+        if isinstance(value, Listed):
+            value = value.array
         with self.e.at(target):
             places = self.indices(target.slice, array)
             if _is_picked(places):
@@ -823,7 +892,7 @@ class Translation:
     def _linear_of(self, node: ast.expr) -> Linear | None:
         if not isinstance(node, ast.Name | ast.Constant | ast.BinOp | ast.Subscript):
             return None
-        if any(isinstance(each, ast.Call) for each in ast.walk(node)):
+        if any(isinstance(each, _NOT_AGAIN) for each in ast.walk(node)):
             return None
         try:
             value = self.expression(node)
@@ -1099,12 +1168,18 @@ class Translation:
                 raise self.not_there("an f-string", node, "print(f'…') is, and numbers are")
             case ast.Dict() | ast.Set() | ast.DictComp() | ast.SetComp():
                 raise self.not_there("a dictionary or a set", node, "use arrays")
-            case ast.ListComp() | ast.GeneratorExp():
+            case ast.ListComp():
+                return self.closures.listed(node)
+            case ast.GeneratorExp():
                 raise self.not_there(
-                    "a list that grows", node, "make an array, and fill it in a loop"
+                    "a generator", node, "sum, max, min, any and all take one; or make a list"
                 )
             case ast.Lambda():
-                raise self.not_there("a lambda", node, "define a function outside")
+                return self.closures.made(node)
+            case ast.NamedExpr(ast.Name(name), value):
+                found = self.expression(value)
+                self.bind_name(name, found)
+                return self.name(name, node)
             case _:
                 what = type(node).__name__.lower()
                 raise self.not_there(f"'{what}'", node, "write it with arithmetic and arrays")
@@ -1148,7 +1223,14 @@ class Translation:
             return found.memory if found.memory.shape else self._read_cell(found)
         if found is not None:
             return found
-        if name in self.frame.function.__code__.co_varnames:
+        if self.frame.outer is not None and name not in self.frame.own:
+            inner, self.frame = self.frame, self.frame.outer
+            try:
+                return self.name(name, node)
+            finally:
+                self.frame = inner
+        code = self.frame.function.__code__
+        if name in self.frame.own or name in (*code.co_varnames, *code.co_cellvars):
             raise self.refused(
                 f"'{name}' may be used before it is bound",
                 "bind it before the loop or branch",
@@ -1189,6 +1271,12 @@ class Translation:
                 return value
             case Lazy():
                 return self.arrays.materialised(value)
+            case Listed():
+                raise self.refused(
+                    "the elements of a list are not assigned to here",
+                    "make it an array: np.array([…])",
+                    node=node,
+                )
             case _:
                 raise self.refused(
                     f"an array is wanted, not {_word(value)}", "", TypeError, node=node
@@ -1201,9 +1289,15 @@ class Translation:
             return (*x, *y)
         if isinstance(x, Number) and isinstance(y, Number):
             return self.a.binary(op, x, y)
+        self._refuse_lists(x, y)
         x, y = self.operand(x), self.operand(y)
         kind = self.result_kind(lambda a, b: self.a.binary(op, a, b), x, y)
         return self.calls.elementwise(kind, lambda a, b: self.a.binary(op, a, b), x, y)
+
+    def _refuse_lists(self, *values: Value) -> None:
+        """Their operators are those of lists."""
+        if any(isinstance(each, Listed) for each in values):
+            raise self.refused("a list is no array", "make it one: np.array([…])", TypeError)
 
     def result_kind(self, compute: Callable[..., Number], *operands: Value) -> Kind:
         """Of one element, found by trying."""
@@ -1223,6 +1317,8 @@ class Translation:
                 return self.loaded(value.value)  # pyright: ignore[reportArgumentType]
             case tuple():
                 return self.calls.array_of(value)
+            case Listed():
+                return value.array
             case _:
                 raise self.refused(f"{_word(value)} is no number and no array", "", TypeError)
 
@@ -1235,6 +1331,7 @@ class Translation:
     def _unary(self, op: ast.unaryop, x: Value, node: ast.expr) -> Value:
         if isinstance(x, Fixed) and isinstance(op, ast.Not):
             return constant(not x.value)
+        self._refuse_lists(x)
         x = self.operand(x)
         if isinstance(x, Number):
             return self.a.unary(op, x)
@@ -1245,6 +1342,7 @@ class Translation:
 
     def _boolean(self, op: ast.boolop, values: Sequence[ast.expr]) -> Value:
         """The second is looked at only where the first does not decide."""
+        self._refuse_bindings(*values[1:])
         stops = isinstance(op, ast.Or)
         found = self.condition(values[0])
         for node in values[1:]:
@@ -1282,9 +1380,18 @@ class Translation:
             found = Number(BOOL, ssa=name)
         return found
 
+    def _refuse_bindings(self, *nodes: ast.expr) -> None:
+        """Of what may not be computed."""
+        for node in nodes:
+            if binds_in(node):
+                raise self.refused(
+                    "':=' is where it is always computed here", "bind it before", node=node
+                )
+
     def _compare(
         self, left: ast.expr, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr]
     ) -> Value:
+        self._refuse_bindings(*comparators[1:])
         x = self.expression(left)
         found: Value | None = None
         for op, node in zip(ops, comparators, strict=True):
@@ -1316,7 +1423,8 @@ class Translation:
             if isinstance(op, ast.Eq | ast.NotEq):
                 return constant(bool(equal) if isinstance(op, ast.Eq) else not equal)
         if isinstance(op, ast.In | ast.NotIn):
-            raise self.refused("'in' is not there", "compare in a loop")
+            return self._contained(op, x, y)
+        self._refuse_lists(x, y)
         if isinstance(x, tuple) and isinstance(y, tuple) and isinstance(op, ast.Eq | ast.NotEq):
             equal = len(x) == len(y) and all(
                 self.number(self._compared(ast.Eq(), a, b), ast.Pass()).known is True
@@ -1329,12 +1437,31 @@ class Translation:
         kind = Kind(np.dtype(np.bool_))
         return self.calls.elementwise(kind, lambda a, b: self.a.compared(op, a, b), x, y)
 
+    def _contained(self, op: ast.cmpop, x: Value, y: Value) -> Value:
+        """In a tuple; in an array, any of it."""
+        if isinstance(y, Fixed) and isinstance(y.value, range | tuple | list | set | frozenset):
+            y = tuple(self.constant(each) for each in y.value)
+        if not isinstance(y, tuple) or not isinstance(x, Number | Fixed):
+            raise self.refused("'in' asks for a number in a tuple here", "compare in a loop")
+        found = Number(BOOL, constant=False)
+        for each in y:
+            equal = self.number(self._compared(ast.Eq(), x, each), ast.Pass())
+            found = self._either_holds(found, self.a.truth(equal))
+        return found if isinstance(op, ast.In) else self.a.negation(found)
+
+    def _either_holds(self, x: Number, y: Number) -> Number:
+        for one, other in ((x, y), (y, x)):
+            if one.known is not None:
+                return one if one.known else other
+        return Number(BOOL, ssa=self.e.value(f"arith.ori {x.ssa}, {y.ssa} : i1"))
+
     def _is_same(self, x: Value, y: Value) -> bool:
         if isinstance(x, Fixed) and isinstance(y, Fixed):
             return x.value is y.value
         return x is y
 
     def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
+        self._refuse_bindings(body, orelse)
         condition = self.condition(test)
         if condition.known is not None:
             return self.expression(body if condition.known else orelse)
@@ -1382,6 +1509,8 @@ class Translation:
             if not -len(base) <= known < len(base):
                 raise self.refused("tuple index out of range", "", IndexError, node=index)
             return base[known]
+        if isinstance(base, Listed):
+            return self._of_list(base, index)
         if isinstance(base, Lazy):
             base = self.arrays.materialised(base)
         if isinstance(base, Fixed) and base.value is np.mgrid:
@@ -1391,6 +1520,40 @@ class Translation:
         if _is_picked(places):
             return self._picked(array, places, index)
         return self.item_at(array, places)
+
+    def _of_list(self, of: Listed, index: ast.expr) -> Value:
+        if isinstance(index, ast.Tuple):
+            raise self.refused("list indices must be integers or slices", "", TypeError)
+        places = self.indices(index, of.array)
+        if _is_picked(places) or None in places:
+            raise self.refused("list indices must be integers or slices", "", TypeError)
+        return self.list_item(of, places)
+
+    def list_item(self, of: Listed, index: Sequence[Index]) -> Value:
+        found = self.item(of.array, index)
+        if isinstance(found, Number):
+            return replace(found, kind=of.kind)
+        assert isinstance(found, Array)
+        return Listed(found, of.kind)
+
+    def _told_element(self, node: ast.expr) -> None:
+        """What a list holds."""
+        value, key = self.expression(node), self.list_kinds[-1]
+        if isinstance(value, tuple):
+            value = self.calls.array_of(value)
+        if isinstance(value, Number):
+            self.kinds[key] = value.kind
+        elif isinstance(value, Array | Lazy | Listed):
+            shape = value.array.shape if isinstance(value, Listed) else value.shape
+            if any(not extent.terms.keys() <= self.e.sizes for extent in shape):
+                raise self.refused(
+                    "the elements of this list differ in length, or may",
+                    "make an array, np.empty(…), and fill it in a loop",
+                )
+            self.kinds[key] = ArrayKind(value.kind, shape)
+        else:
+            raise self.refused(f"a list of numbers or arrays, not of {_word(value)}", "")
+        raise Restart
 
     def _known_slice(self, node: ast.expr) -> slice:
         assert isinstance(node, ast.Slice)
@@ -1454,19 +1617,50 @@ class Translation:
         self, function: Callable[..., object], given: Mapping[str, Value], node: ast.AST
     ) -> Value:
         """Another Python function's body, in place of its call."""
-        if len(self.frame.path) > MOST_CALLS:
+        source = self._source_of(function)
+        frame = Frame(source, function, dict(given), (*self.frame.path, id(node)))
+        return self._in_frame(frame, self._body_of(source), source.tree)
+
+    def written(
+        self, function: types.FunctionType, given: Mapping[str, Value], node: ast.AST
+    ) -> Value:
+        """A function of NumPy's that is written in Python here: all of it stands at its call."""
+        if self.pinned is not None:
+            return self.inlined(function, given, node)
+        where = self.e.node if self.e.node is not None else node
+        self.pinned, self.e.pinned = (self.frame.source, where), True
+        try:
+            return self.inlined(function, given, node)
+        finally:
+            self.pinned, self.e.pinned = None, False
+
+    def within(
+        self,
+        outer: Frame,
+        body: list[ast.stmt],
+        own: frozenset[str],
+        given: Mapping[str, Value],
+        node: ast.AST,
+    ) -> Value:
+        """A function's body that is defined in the frame `outer`, in place of its call."""
+        path = (*self.frame.path, id(node))
+        frame = Frame(outer.source, outer.function, dict(given), path, outer, own)
+        return self._in_frame(frame, body, node)
+
+    def _in_frame(self, frame: Frame, body: list[ast.stmt], node: ast.AST) -> Value:
+        if len(frame.path) > MOST_CALLS:
             raise self.refused(
                 "the function calls itself without a bound that is known here",
                 "write it as a loop",
                 RecursionError,
             )
-        source = self._source_of(function)
-        outer = self.frame
-        self.frame = Frame(source, function, dict(given), (*outer.path, id(node)))
-        file, self.e.file = self.e.file, source.place
+        outer, self.frame = self.frame, frame
+        file = self.e.file
+        if not self.e.pinned:
+            self.e.file = frame.source.place
         try:
-            with self.e.at(source.tree):
-                result = self.block_with_result(self._body_of(source))
+            with self.e.at(node):
+                result = self.block_with_result(body)
         finally:
             self.frame, self.e.file = outer, file
         return Fixed(None) if result is None else result
@@ -1480,6 +1674,9 @@ class Translation:
 
 
 _SOURCES: dict[object, FunctionSource] = {}
+
+_NOT_AGAIN = (ast.Call, ast.NamedExpr, ast.ListComp)
+"""What is computed once."""
 
 
 @dataclass(frozen=True)
@@ -1609,5 +1806,9 @@ def _word(value: object) -> str:
             return "a tuple"
         case Fixed(inner):
             return f"{inner!r:.40}"
+        case Closure():
+            return "a function"
+        case Listed():
+            return "a list"
         case _:
             return "a method"

@@ -4,7 +4,8 @@ arrays element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,8 +115,25 @@ class Method:
     name: str
 
 
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A function that is defined within, of the frame that it is defined in."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Any
+    defaults: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A Python list of numbers, in memory."""
+
+    array: Array
+    kind: Kind
+
+
 Operand = Number | Array | Lazy
-Value = Number | Array | Lazy | Fixed | Method | tuple[Any, ...]
+Value = Number | Array | Lazy | Fixed | Method | Closure | Listed | tuple[Any, ...]
 
 
 def memref(extents: Sequence[int | Linear], kind: Kind) -> str:

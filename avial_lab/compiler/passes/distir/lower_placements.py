@@ -23,6 +23,7 @@ from avial_lab.compiler.ir.attributes import (
     IN_PLACE,
     KEPT,
     ON_RANK,
+    OVERLAP,
     PIPELINE,
     SUMMED,
     TURN,
@@ -30,9 +31,11 @@ from avial_lab.compiler.ir.attributes import (
 )
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
 from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.held_by_devices import held_by_devices
+from avial_lab.compiler.passes.distir.late_sums import LateSums
 from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine, inlined
 from avial_lab.compiler.passes.distir.memories import (
     Held,
@@ -95,6 +98,7 @@ class _Lowering:
     held: dict[ir.Value, Held] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[str, ...]:
         """The function's tasks in its place; what each device holds, in words."""
@@ -104,7 +108,12 @@ class _Lowering:
         self._check_static()
         self.order = self._pipeline_order()
         late = self.order.schedule == "zero-bubble"
-        self.cut = cut(self.function, self.meshes, sums_late=late)
+        self.bucket_bytes = (
+            ir.IntegerAttr(self.function.attributes[OVERLAP]).value
+            if OVERLAP in self.function.attributes
+            else None
+        )
+        self.cut = cut(self.function, self.meshes, sums_late=late, bucket_bytes=self.bucket_bytes)
         self.stage_of_mesh = self._stage_of_mesh()
         self.bodies = Bodies(self.module)
         self._make_memories()
@@ -117,7 +126,7 @@ class _Lowering:
             jobs = in_pipeline_order(jobs, self._places(), self.order)
             rotate_turns(jobs, (memory for memory, _ in wanted))
         self._emit(jobs)
-        return tuple(held_by_devices(jobs, self.roles))
+        return (*self.told, *held_by_devices(jobs, self.roles))
 
     def _wanted(self) -> set[tuple[Memory, int]]:
         """What somebody reads after the last task: the caller results, devices what they keep."""
@@ -301,17 +310,31 @@ class _Lowering:
         def ready(op: ir.Operation) -> bool:
             return self._base(op.operands[0]) in made
 
+        late = LateSums() if self.bucket_bytes is not None else None
+
         def reduce_ready() -> None:
             while op := next((op for op in waiting if ready(op)), None):
                 waiting.remove(op)
+                begun = len(self.jobs)
                 self._reduce(op)
                 made.add(op.results[0])
+                if late is not None:
+                    late.put_off(self.jobs, begun, _bytes_of(op.operands[0]))
 
         reduce_ready()
+        depth = 0
         for number, segment in enumerate(self.cut.segments):
+            if late is not None and segment.key.depth > depth:
+                late.finish(self.jobs)
+            depth = segment.key.depth
             self._segment(number, segment)
+            if late is not None:
+                late.go_on(self.jobs)
             made.update(segment.outputs)
             reduce_ready()
+        if late is not None:
+            late.finish(self.jobs)
+            self.told.append(late.told(len(self.cut.segments)))
         for value, memory in self.copied_out:
             self._copy_out(value, memory)
 
@@ -520,6 +543,7 @@ class _Lowering:
                 terms = 0 if step else terms_of(move.operands[0], self.cut)
                 name = self._name(f"{base}_{step}", where[at], turn)
                 self._add(move, name, where[at], turn, total, mine, to, kind, terms)
+                self.jobs[-1].hop = hop
                 step += 1
                 total = to
 
@@ -671,7 +695,7 @@ class _Lowering:
             ir.Operation.create("omp.terminator")
         kind = ir.FunctionType.get(kinds, [value.type for value in returned])
         new.attributes["function_type"] = ir.TypeAttr.get(kind)
-        for name in (PIPELINE, FOLLOWS, KEPT, WEIGHTS):
+        for name in (PIPELINE, FOLLOWS, KEPT, WEIGHTS, OVERLAP):
             if name in new.attributes:
                 del new.attributes[name]
         self.function.erase()
@@ -696,6 +720,10 @@ class _Lowering:
             kind = ir.MemRefType.get(memory.stored_shape, memory.element)
             memory.memory = allocated(kind, memory.name)
         return [memory.first for memory in self.returned if memory.first is not None]
+
+
+def _bytes_of(value: ir.Value) -> int:
+    return prod(value.type.shape) * itemsize_of(value.type.element_type)
 
 
 def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Placement:

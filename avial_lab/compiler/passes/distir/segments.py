@@ -15,7 +15,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import REPEATED
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.placements import MOVES, is_tensor, placement_of
 from avial_lab.core.errors import PassError
 from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
@@ -24,13 +24,15 @@ from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
 @dataclass(frozen=True)
 class Key:
     """`depth`: how many moves come before. `in_turns`: it runs once for each turn of the mesh.
-    `late`: nothing that moves waits for it.
+    `late`: nothing that moves waits for it. `part`: how many buckets of partial results come
+    before, where sums of these overlap with what is computed.
     """
 
     depth: int
     in_turns: bool
     mesh: str
     late: bool = False
+    part: int = 0
 
 
 @dataclass
@@ -73,8 +75,15 @@ def is_local(have: Placement, made: Placement) -> bool:
     )
 
 
-def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool = False) -> Cut:
-    """`sums_late`: what is summed over turns is apart from what others wait for.
+def cut(
+    function: ir.Operation,
+    meshes: Mapping[str, Mesh],
+    *,
+    sums_late: bool = False,
+    bucket_bytes: int | None = None,
+) -> Cut:
+    """`sums_late`: what is summed over turns is apart from what others wait for. A segment ends
+    where partial results of `bucket_bytes` are there, which are then summed; None: nowhere.
 
     PassError for a number that is computed of tensors and used in another segment.
     """
@@ -89,6 +98,7 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool =
     of_numbers: set[ir.Operation | None] = set()
     found: dict[Key, Segment] = {}
     result = Cut([], {}, set(), placements)
+    buckets = _Buckets(bucket_bytes, placements)
     *operations, end = [view.operation for view in block.operations]
     sums = _only_summed(operations, placements) if sums_late else set[ir.Operation]()
     for op in operations:
@@ -111,7 +121,8 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool =
             depths.update(dict.fromkeys(op.results, depth))
             continue
         late = sums_late and op in sums
-        segment = _segment_for(op, depth, placements, found, late=late)
+        segment = _segment_for(op, depth, placements, found, late=late, part=buckets.part)
+        buckets.add(op)
         segment.operations.append(op)
         for value in op.results:
             depths[value] = depth
@@ -125,10 +136,38 @@ def cut(function: ir.Operation, meshes: Mapping[str, Mesh], *, sums_late: bool =
                     span=span_of(op.location),
                     hint="keep it in a tensor of no dimensions: tensor<f32>",
                 )
-    order = sorted(found, key=lambda key: (key.depth, key.in_turns, key.late))
+    order = sorted(found, key=lambda key: (key.depth, key.in_turns, key.late, key.part))
     result.segments = [found[key] for key in order]
     _find_outputs(operations, end, result)
     return result
+
+
+@dataclass
+class _Buckets:
+    """Partial results that are summed, as they come: `part` counts full buckets."""
+
+    limit: int | None
+    placements: Mapping[ir.Value, Placement]
+    part: int = 0
+    held: int = 0
+
+    def add(self, op: ir.Operation) -> None:
+        if self.limit is None:
+            return
+        for value in op.results:
+            if self._is_summed(value):
+                self.held += prod(value.type.shape) * itemsize_of(value.type.element_type)
+                if self.held >= self.limit:
+                    self.part, self.held = self.part + 1, 0
+
+    def _is_summed(self, value: ir.Value) -> bool:
+        placement = self.placements.get(value)
+        return (
+            placement is not None
+            and placement.is_partial
+            and not placement.mesh.turns
+            and any(use.owner.operation.name in MOVES for use in value.uses)
+        )
 
 
 def is_handed_on(op: ir.Operation) -> bool:
@@ -169,6 +208,7 @@ def _segment_for(
     found: dict[Key, Segment],
     *,
     late: bool,
+    part: int,
 ) -> Segment:
     placed = [placements[v] for v in (*op.operands, *op.results) if v in placements]
     if not placed:
@@ -180,7 +220,7 @@ def _segment_for(
     mesh = placed[0].mesh
     axis = len(mesh.shape)
     in_turns = bool(mesh.turns) and any(each.along[axis] != COPY for each in placed)
-    key = Key(depth, in_turns, mesh.name, late and in_turns)
+    key = Key(depth, in_turns, mesh.name, late and in_turns, 0 if in_turns else part)
     return found.setdefault(key, Segment(key))
 
 

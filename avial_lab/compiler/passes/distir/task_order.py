@@ -89,8 +89,9 @@ class Part:
 @dataclass
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
-    what is done once; `late`: no other device waits for it. `begins`, `ends`: about when, in
-    forward passes of a stage, and on which `way`, once it has its place in the order.
+    what is done once; `late`: no other device waits for it. `hop`: of a sum on its way round, how
+    far it is. `begins`, `ends`: about when, in forward passes of a stage, and on which `way`, once
+    it has its place in the order.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Job:
     before: set[int] = field(default_factory=set)
     stage: int = 0
     late: bool = False
+    hop: int = 0
     begins: int = 0
     ends: int = 0
     way: Way = Way.FORTH

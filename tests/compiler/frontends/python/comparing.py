@@ -63,7 +63,7 @@ def interpreted(function: Callable[..., Any], *args: object, open_sizes: bool = 
     for name, array in arrays.items():
         array[...] = after[name]
     print_out(made, own)
-    return handed_back(made.result, given, own, sizes)
+    return handed_back(made.result, {**made.captured, **given}, own, sizes)
 
 
 def _given(function: Callable[..., Any], args: tuple[object, ...]) -> dict[str, object]:

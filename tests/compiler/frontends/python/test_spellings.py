@@ -1,0 +1,88 @@
+"""Spellings that people bring from Numba mean what they mean in Python, or are refused at their
+line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from avial_lab.core.errors import AvialError
+from tests.compiler.frontends.python.comparing import interpreted
+from tests.compiler.frontends.python.spellings import CASES
+
+REFUSED = {
+    "bincount": "np.bincount is not there",
+    "shapes": "'.strides' is not there",
+    "flat_iter": "'.flat' is not there",
+    "ndindex": "np.ndindex is not there",
+    "ndenumerate": "np.ndenumerate is not there",
+    "listed": "a list that grows is not there",
+    "dict_comp": "a dictionary or a set is not there",
+    "math_names": "math.gamma is not there",
+    "divmods": "np.fmod takes floats here",
+    "list_plus": "a list is no array",
+    "list_store": "the elements of a list are not assigned to here",
+    "walrus_comp": "':=' in a comprehension is not there",
+    "cond_lambda": "both sides of a condition are numbers here",
+}
+NOT_WITH_THE_WITNESS = ("complex_names",)
+"""It has no complex.im."""
+
+ALL = [
+    pytest.param(function, make, id=f"{function.__name__}-{k}")
+    for function, makers in CASES
+    for k, make in enumerate(makers)
+    if function.__name__ not in NOT_WITH_THE_WITNESS
+]
+
+
+@pytest.mark.quick(
+    "nested_*", "late_binding*", "recursion*", "shadow*", "walrus*", "sum_*", "any_*", "listed_*",
+    "masked_shape*", "masked_2d*", "masked_empty*", "cumsum-*", "sort-0", "sort-2", "argsort-1",
+    "max_*", "argmax_nan*", "diag_view*", "bincount*", "dict_comp*", "cond_lambda*",
+    "raise_within*", "returned_diagonal*", "logspace*",
+)  # fmt: skip
+@pytest.mark.parametrize(("function", "make"), ALL)
+def test_it_means_what_python_means(
+    function: Callable[..., Any], make: Callable[[], tuple[Any, ...]]
+) -> None:
+    mine = make()
+    theirs = deepcopy(mine)
+    words = REFUSED.get(function.__name__)
+    if words is not None:
+        with pytest.raises(AvialError, match="Hint") as refused:
+            interpreted(function, *mine)
+        assert words in refused.value.message
+        return
+    try:
+        with np.errstate(all="ignore"):
+            wanted = function(*theirs)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            interpreted(function, *mine)
+        return
+    close(interpreted(function, *mine), wanted)
+    close(mine, theirs)
+
+
+def close(found: object, wanted: object) -> None:
+    """Of one type and shape; floats within some roundings, as sums are in another order."""
+    if isinstance(wanted, tuple):
+        assert isinstance(found, tuple)
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            close(one, other)
+        return
+    if wanted is None:
+        assert found is None
+        return
+    if isinstance(wanted, np.ndarray):
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)  # type: ignore[arg-type]
