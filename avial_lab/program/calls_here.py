@@ -239,7 +239,8 @@ def call_here(
     it was not made there. runs: what is loaded already, by the binaries' keys; calls that differ in
     the integers that are handed over have one.
     """
-    program, translated, sizes = version.program, version.translated, version.sizes
+    program, sizes = version.program, version.sizes
+    translated = version.translated.here(given, sizes)
     if translated.apart or not may_run_here(program.binary):
         return None
     if not all(_is_plain(value) for value in (*given.values(), *translated.captured.values())):

@@ -231,6 +231,19 @@ class FunctionProgram:
 
     def version(self, given: Mapping[str, object]) -> Version:
         """Compiled where there was no such call before."""
+        found = self._version(given)
+        translated = found.translated
+        if not (translated.unless and (translated.counts or translated.sizes)):
+            return found
+        if not translated.here(given, sizes_of(translated, given)).apart:
+            return found
+        # A subscript may leave its array, or looks like it: what it does is said for this call.
+        key = call_key(given), self._ranks(), self._around()
+        if key not in self.versions or self.versions[key].translated.counts:
+            self.versions[key] = self._compiled(self._translate(given), given)
+        return self.versions[key]
+
+    def _version(self, given: Mapping[str, object]) -> Version:
         ranks, around = self._ranks(), self._around()
         handed = self._handed(given)
         for names in dict.fromkeys((frozenset[str](), handed)):

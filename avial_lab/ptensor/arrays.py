@@ -12,7 +12,7 @@ from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
 from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
 from avial_lab.ptensor.recording import Memory, Value
-from avial_lab.runtime.rank.interpreter import Part
+from avial_lab.runtime.rank.interpreter import Part, looked_at
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -171,10 +171,14 @@ class Array:
         """All of it, here: a gather, which `xp.report()` counts."""
         if copy is False:
             raise ValueError("the elements are with the engines: what comes here is a copy")
-        whole = self._xp.connection.take(self._memory)
+        box = looked_at(self._part, Box.whole(self.shape))
+        within = self._xp.connection.take(self._memory, box)
         subscripts: list[Any] = []
         dims: list[int] = []
-        for (offset, dim, step), extent in zip(self._part, self._memory.shape, strict=True):
+        for (start, dim, step), extent, first in zip(
+            self._part, self._memory.shape, box.start, strict=True
+        ):
+            offset = start - first
             if dim < 0:
                 subscripts.append(offset)
                 continue
@@ -184,7 +188,7 @@ class Array:
                 stop = None if count else offset
             subscripts.append(slice(offset, stop, step) if extent else slice(None))
             dims.append(dim)
-        part = whole[tuple(subscripts)]
+        part = within[tuple(subscripts)]
         part = part.transpose(np.argsort(dims)) if dims else part
         array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
         return np.array(array, dtype=dtype, copy=True)

@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from math import prod
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -42,6 +42,7 @@ from avial_lab.ptensor.recording import (
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
 from avial_lab.runtime.rank.holders import (
+    MOST_READ_BYTES,
     LostArray,
     Resident,
     StepDone,
@@ -94,6 +95,8 @@ class Connection:
     trace: Trace | None = None
     always_compiled: bool = False
     _last: Recorded | None = None
+    _wanted: tuple[str, Box, np.dtype] | None = None
+    _read: np.ndarray | None = None
     _writing: bool = False
     _brought: list[tuple[int, weakref.ref[Memory]]] = field(
         default_factory=list["tuple[int, weakref.ref[Memory]]"]
@@ -173,12 +176,17 @@ class Connection:
         if self.recording.is_full(for_certain=self.lockstep is not None):
             self.run()
 
-    def run(self) -> None:
-        """Run what is recorded. Whatever happens, the next recording begins empty."""
+    def run(self, read: tuple[Memory, Box] | None = None) -> np.ndarray | None:
+        """Run what is recorded. Whatever happens, the next recording begins empty. read: what is
+        wanted of an array then, which is the result where it has come along.
+        """
         self.meet("runs what is recorded")
         recording, self.recording = self.recording, Recording()
         recorded = recording.finish(self._recorded)
         self._writing = False
+        self._wanted, self._read = None, None
+        if read is not None and read[0].name is not None:
+            self._wanted = read[0].name[1:], read[1], read[0].dtype
         try:
             residents = self._run(recorded) if recorded is not None else {}
         except BaseException:
@@ -187,6 +195,7 @@ class Connection:
             recording.settle(lambda memory: _lose(memory, written))
             raise
         recording.settle(lambda memory: _settle(memory, residents))
+        return self._read
 
     @property
     def last(self) -> Program | None:
@@ -250,6 +259,8 @@ class Connection:
             for name, argument in given
             if argument.resident is not None
         ]
+        names = [name for name, _, _ in made]
+        wanted_name, box, _ = self._wanted or ("", None, None)
         self.residence.sweep()
         done = self.residence.step(
             interpreted,
@@ -261,7 +272,9 @@ class Connection:
                 "made": [(f"%{name}", shape, boxes) for name, shape, boxes in made],
             },
             len(made),
+            read=(names.index(wanted_name), box) if box and wanted_name in names else None,
         )
+        self._read = done.read
         self.messages += done.messages
         self.bytes_moved += done.nbytes
         self.interpreted += 1
@@ -279,20 +292,22 @@ class Connection:
         }
         self.residence.sweep()
         try:
-            trace = self._run_program(program, residents | self._tables_of(recorded))
+            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
         except LostArray:
             self._tables.clear()  # of engines that are gone; what else they had is told now
-            trace = self._run_program(program, residents | self._tables_of(recorded))
+            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
         self.trace = program.trace = trace
         self.messages += sum(move.messages for move in self.trace.moves)
         self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
         self.runs += 1
         return residents
 
-    def _run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+    def _run_program(
+        self, program: Program, arrays: Mapping[str, Resident]
+    ) -> tuple[Trace, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
-            return self.residence.run_program(program, arrays)
-        return self.residence.run(program.binary, arrays)
+            return self.residence.run_program(program, arrays), None
+        return self.residence.run(program.binary, arrays, read=self._wanted)
 
     def _program(self, recorded: Recorded) -> Program:
         known = self._programs.get(recorded.text)
@@ -441,17 +456,28 @@ class Connection:
         pieces = tuple(Piece(r, name, box) for r, those in enumerate(boxes) for box in those)
         return operands_to(resident, boxes, self.ranks), pieces
 
-    def take(self, memory: Memory) -> np.ndarray:
-        """All of it, here; runs what it depends on."""
-        if memory.value is not None or memory.name is not None:
-            self.run()
-        refuse_lost(memory)
+    def take(self, memory: Memory, box: Box) -> np.ndarray:
+        """That box of it, here; runs what it depends on."""
         self.meet("asks for the elements of an array")
+        if self.lockstep is None or not memory.shape:
+            return self._taken(memory, box)
+        # Each rank of a script may look at another part: all take part in what anybody asks for.
+        assert isinstance(self.residence, OwnRanks)
+        hull = reduce(Box.hull, self.residence.told(box))
+        place = zip(box.start, box.stop, hull.start, strict=True)
+        return self._taken(memory, hull)[(..., *(slice(a - s, b - s) for a, b, s in place))]
+
+    def _taken(self, memory: Memory, box: Box) -> np.ndarray:
+        nbytes = box.size * memory.dtype.itemsize
+        read: np.ndarray | None = None
+        if memory.value is not None or memory.name is not None:
+            read = self.run((memory, box) if nbytes <= MOST_READ_BYTES else None)
+        refuse_lost(memory)
         self.gathers += 1
-        self.gathered_bytes += prod(memory.shape) * memory.dtype.itemsize
+        self.gathered_bytes += nbytes
         if memory.resident is None:
-            return np.zeros(memory.shape, memory.dtype)
-        return self.residence.take(memory.resident, memory.dtype)
+            return np.zeros(box.shape, memory.dtype)
+        return self.residence.take(memory.resident, memory.dtype, box) if read is None else read
 
 
 @dataclass
@@ -472,8 +498,8 @@ class _InProcess:
         self._keep(made, array.copy())
         return made
 
-    def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
-        return self.arrays[resident.number].view(dtype).copy()
+    def take(self, resident: Resident, dtype: np.dtype, box: Box) -> np.ndarray:
+        return self.arrays[resident.number].view(dtype)[(..., *box.slices)].copy()
 
     def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
         given: dict[str, np.ndarray] = {}
@@ -494,9 +520,11 @@ class _InProcess:
         operands: Sequence[tuple[Resident, np.dtype, Wanted]],
         parameters: Mapping[str, Any],
         results: int,
+        *,
+        read: tuple[int, Box] | None = None,
     ) -> StepDone:
         """Here, on all of the arrays."""
-        del results
+        del results, read
         parts = [
             Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
             for resident, part in (

@@ -28,6 +28,7 @@ import numpy as np
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import AvialError
+from avial_lab.core.regions import Box
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.hosts import Hosts
 from avial_lab.runtime.launch.progress import RunState
@@ -138,7 +139,7 @@ class Client:
         array = np.fromfunction(lambda i, j: i // 8 + j // 8, (int(mib) * 128, 1024))
         residence = Residence(self.cluster)
         kept = residence.put(array)
-        taken = residence.take(kept, array.dtype)
+        taken = residence.take(kept, array.dtype, Box.whole(array.shape))
         answer(right=bool(np.array_equal(taken, array)))
 
     def leave(self) -> None:

@@ -191,3 +191,36 @@ def test_an_array_of_a_negative_size_is_refused() -> None:
     function = avial_lab.program(_as_many_zeros)
     with pytest.raises(ValueError, match="negative dimensions are not allowed"):
         function(-3)
+
+
+@avial_lab.program
+def put_where(a, b):
+    for i in range(a.shape[0]):
+        if a[i] >= 0:
+            b[i + 1] = a[i]
+
+
+def test_a_subscript_beyond_the_end_in_a_branch_raises() -> None:
+    a, b = np.arange(90.0), np.zeros(90)
+    with pytest.raises(IndexError, match="out of bounds"):
+        put_where(a, b)
+    assert not b.any()
+
+
+@avial_lab.program
+def moved(a, b):
+    for i in range(a.shape[0] - 1):
+        b[i] = a[i + 1] * 2
+
+
+@pytest.mark.slow
+def test_open_sizes_that_do_not_fit_raise() -> None:
+    for n, m in ((50, 60), (100, 100), (80, 200), (90, 10)):
+        a, b = np.arange(float(n)), np.zeros(m)
+        if m < n - 1:
+            with pytest.raises(IndexError):
+                moved(a, b)
+            assert not b.any()
+        else:
+            moved(a, b)
+            np.testing.assert_array_equal(b[: n - 1], a[1:] * 2)

@@ -62,10 +62,10 @@ class LocalConnection:
     def put(self, array: np.ndarray) -> Memory:
         return Memory(array.shape, array.dtype, array.copy())  # type: ignore[arg-type]
 
-    def take(self, memory: Memory) -> np.ndarray:
+    def take(self, memory: Memory, box: Box) -> np.ndarray:
         if memory.value is not None or memory.name is not None:
             self.run()
-        return np.array(memory.resident)
+        return np.array(memory.resident)[(..., *box.slices)]
 
 
 def local_namespace(connection: LocalConnection | None = None) -> Namespace:

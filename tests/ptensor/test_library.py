@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from avial_lab.ptensor import on
 from avial_lab.ptensor.namespace import Namespace
+from avial_lab.runtime.launch import lines
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.shards import Alone, Shard
@@ -190,21 +191,38 @@ def test_an_interrupt_costs_no_array(xp: Namespace, monkeypatch: pytest.MonkeyPa
     """Of a step, of an assignment that is not compiled, and of a copy to here."""
     x, y = xp.asarray(PLANE), xp.asarray(FLAT)
     interrupts = iter([KeyboardInterrupt()])
+    receive = lines.receive
 
-    def wait(*given: Any, **options: Any) -> Any:
-        for error in interrupts:
-            raise error
-        return futures.wait(*given, **options)
+    def receives(line: Any) -> Any:
+        answer = receive(line)
+        for _ in interrupts:
+            signal.raise_signal(signal.SIGINT)  # what has been read is not lost
+        return answer
 
+    monkeypatch.setattr(lines, "receive", receives)
     for stopped in (lambda: xp.sort(y), xp.sync, lambda: np.asarray(x)):
         if stopped == xp.sync:
             x[0] = 3
         interrupts = iter([KeyboardInterrupt()])
-        monkeypatch.setattr("avial_lab.runtime.launch.residence.wait", wait)
         with pytest.raises(KeyboardInterrupt):
             stopped()
         same(x, PLANE)
         same(xp.sort(y), np.sort(FLAT))
+
+
+def test_an_interrupt_while_nothing_comes(xp: Namespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(FLAT)
+    readable, interrupts = lines._readable, iter([KeyboardInterrupt()])
+
+    def waits(*given: Any) -> Any:
+        for error in interrupts:
+            raise error
+        return readable(*given)
+
+    monkeypatch.setattr(lines, "_readable", waits)
+    with pytest.raises(KeyboardInterrupt):
+        xp.sort(x)
+    same(x, FLAT)
 
 
 def test_a_failing_step_costs_no_array(xp: Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from avial_lab.ptensor import on
 from avial_lab.ptensor.namespace import Namespace
 from avial_lab.runtime.launch.cluster import Cluster, LostArray
+from avial_lab.runtime.launch.residence import Residence
 
 pytestmark = pytest.mark.mpi
 
@@ -148,6 +150,36 @@ def test_numpys_functions_stay_here(xp: Namespace) -> None:
         x[0] = np.zeros(5)
     with pytest.raises(IndexError):
         x[7]
+
+
+def test_what_is_looked_at_comes_and_no_more(
+    xp: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One element of a large array is 8 bytes; what a run makes comes with its answer."""
+    x = xp.asarray(np.arange(30_000.0).reshape(3000, 10))
+    before = xp.report()["gathered_bytes"]
+    assert float(x[2999, 3]) == 29_993
+    assert xp.report()["gathered_bytes"] - before == 8
+    want = np.arange(30_000.0).reshape(3000, 10)
+    np.testing.assert_array_equal(x[5:2990:7, ::-3], want[5:2990:7, ::-3])
+    asked: list[int] = []
+    ask = Residence._ask
+
+    def counted(self: Residence, calls: Any, *rest: Any) -> Any:
+        asked.append(len(calls))
+        return ask(self, calls, *rest)
+
+    monkeypatch.setattr(Residence, "_ask", counted)
+    for compiled in (False, True):
+        xp.connection.always_compiled = compiled
+        y = x * 2.0 + 1.0
+        assert float(y[7, 2]) == 145.0  # compiled, where it has not been
+        del y
+        asked.clear()
+        y = x * 2.0 + 1.0
+        assert float(y[7, 2]) == 145.0
+        assert [n for n in asked if n] == ([] if compiled else [3])
+    xp.connection.always_compiled = False
 
 
 def test_a_dead_engine_takes_its_arrays_along(cluster: Cluster, xp: Namespace) -> None:

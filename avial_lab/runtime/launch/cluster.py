@@ -25,6 +25,7 @@ from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
+from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_bytes
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
@@ -35,6 +36,7 @@ from avial_lab.runtime.launch.engines import (
     EngineSet,
     EngineSpec,
     Progress,
+    Wait,
     attach_engines,
     spec_of,
     start_engines,
@@ -47,7 +49,7 @@ from avial_lab.runtime.launch.registry import clusters
 from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.array_files import FilePart, Sees, file_parts, files_of, readable, told
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
-from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes
+from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes, storage_table
 from avial_lab.runtime.rank.holders import LostArray
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
@@ -433,19 +435,21 @@ def run_resident(
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
-) -> tuple[Trace, tuple[Piece, ...]]:
+    read: tuple[str, Box] | None = None,
+) -> tuple[Trace, list[Outcome]]:
     """Run the binary on arrays that the engines keep: `arrays` are their numbers by storage,
-    `given` says which rank holds what of those that are there already. -> what happened, and who
-    holds what of all of them afterwards. Raises as `run` does, and LostArray where the engines are
-    no longer `home`; after an error the arrays are lost with the engines.
+    `given` says which rank holds what of those that are there already. -> what happened, and by
+    rank who holds what of all of them afterwards, with that box of an array to `read`. Raises as
+    `run` does, and LostArray where the engines are no longer `home`; after an error the arrays are
+    lost with the engines.
     """
     with _followed(
         binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
     ) as (watch, options):
         if watch.engines is not home:
             raise _Harmless(LostArray())
-        outcomes = watch.run_resident(arrays, tuple(given), options)
-    return trace_of(binary.manifest, outcomes), outcomes[0].pieces
+        outcomes = watch.run_resident(arrays, tuple(given), options, read)
+    return trace_of(binary.manifest, outcomes), outcomes
 
 
 @contextlib.contextmanager
@@ -612,21 +616,27 @@ class _Watch:
         return look
 
     def run_resident(
-        self, arrays: Mapping[str, int], given: tuple[Piece, ...], options: Options
+        self,
+        arrays: Mapping[str, int],
+        given: tuple[Piece, ...],
+        options: Options,
+        read: tuple[str, Box] | None,
     ) -> list[Outcome]:
         """The same on arrays that stay with the engines."""
-        answers = {
-            rank: self.engines.submit_here(
-                rank, RunResident(self.binary.key, rank, self.number, options, arrays, given)
-            )
-            for rank in range(self.binary.manifest.ranks)
+        key, manifest = self.binary.key, self.binary.manifest
+        asked = read and (storage_table(manifest)[read[0]], read[1])
+        calls = {
+            rank: (RunResident(key, rank, self.number, options, arrays, given, asked),)
+            for rank in range(manifest.ranks)
         }
-        outcomes: dict[int, Any] = self._gather(answers, failing=_failure_in)
+        answers, more = self.engines.ask_here(calls)
+        outcomes: dict[int, Any] = self._gather(answers, more, failing=_failure_in)
         return [outcomes[rank][0] for rank in range(self.binary.manifest.ranks)]
 
     def _gather(
         self,
         answers: Mapping[int, Future[Answer]],
+        more: Wait | None = None,
         *,
         failing: Callable[[Answer], Failure | None] | None = None,
     ) -> dict[int, Answer]:
@@ -639,8 +649,11 @@ class _Watch:
         failures: dict[int, Failure] = {}
         patience = float("inf")
         while len(done) < len(answers) and time.monotonic() < patience:
-            pending = [future for rank, future in answers.items() if rank not in done]
-            wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            if more is not None:
+                more(_POLL_S)
+            else:
+                pending = [future for rank, future in answers.items() if rank not in done]
+                wait(pending, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for rank, future in answers.items():
                 # Of what comes after a failure only other failures matter, not what died of it.
                 if rank not in done and future.done() and not (failures and future.exception()):

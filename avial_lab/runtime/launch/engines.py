@@ -18,8 +18,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +51,7 @@ from avial_lab.runtime.launch.hosts import (
 from avial_lab.runtime.launch.lines import Lines
 from avial_lab.runtime.launch.ports import held_ports
 from avial_lab.runtime.launch.processes import (
+    Ends,
     environment,
     is_alive,
     kill_all,
@@ -108,6 +109,10 @@ _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False  # what matters is raised; ipyparallel's own words would land in the cell
 
 
+Wait = Callable[[float], None]
+"""Until one more answer has come, or for so many seconds."""
+
+
 @dataclass(frozen=True)
 class EngineSpec:
     """What to start: `ranks` engines, here, or `where`, or as ipyparallel's `profile` says.
@@ -151,6 +156,7 @@ class EngineSet:
     hub: psutil.Process | None = None
     controller: psutil.Process | None = None
     lines: Lines | None = None
+    _ends: Ends | None = None
 
     @property
     def ranks(self) -> int:
@@ -160,13 +166,22 @@ class EngineSet:
         """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
         return self.views[rank].apply_async(call, *arguments)
 
-    def submit_here(self, rank: int, call: Call[Answer], *arguments: np.ndarray) -> Future[Answer]:
-        """The same, past the controller where all engines are on this machine."""
+    def ask_here(self, calls: Mapping[int, tuple[Any, ...]]) -> tuple[dict[int, Future[Any]], Wait]:
+        """(call, *arguments) by rank -> the answers, and how to wait for one more of them: where
+        all engines are on this machine the thread that waits takes them itself.
+        """
         if self.lines is None and self.hub is None and len(self.processes) == self.ranks:
             self.lines = self._open_lines()
-        if self.lines is None:
-            return self.submit(rank, call, *arguments)
-        return self.lines.submit(rank, call, arguments)
+        if self.lines is not None:
+            asked = self.lines.ask(calls)
+            return asked.answers, asked.wait
+        answers = {rank: self.submit(rank, *call) for rank, call in calls.items()}
+
+        def wait_for_one(timeout_s: float) -> None:
+            pending = [answer for answer in answers.values() if not answer.done()]
+            wait(pending, timeout=timeout_s, return_when=FIRST_COMPLETED)
+
+        return answers, wait_for_one
 
     def _open_lines(self) -> Lines:
         paths = [str(self.folder / f"line-{os.getpid()}-{rank}") for rank in range(self.ranks)]
@@ -193,12 +208,23 @@ class EngineSet:
         """Ranks that are gone: their process, on this machine; their connection, elsewhere."""
         if self.hub is not None:
             return ended_ranks(self.folder, self.ranks)
+        if not self._some_ended():
+            return []
         return [rank for rank, process in self.processes.items() if not is_alive(process)]
 
     def ended(self) -> str:
         """What has gone of that which the engines need here; empty while all of it lives."""
+        if not self._some_ended():
+            return ""
         names = {"the controller": self.controller, "the hub of the hosts' connections": self.hub}
         return next((name for name, one in names.items() if one and not is_alive(one)), "")
+
+    def _some_ended(self) -> bool:
+        """Of the ranks, the controller and the hub; nothing is asked of each of them before."""
+        known = [*self.processes.values(), *(p for p in (self.controller, self.hub) if p)]
+        if self._ends is None or len(self._ends.processes) != len(known):
+            self._ends = Ends(known)
+        return self._ends.any()
 
     def in_reach(self, ranks: int) -> bool:
         """Whether the journals of the first `ranks` are files here, or come here."""

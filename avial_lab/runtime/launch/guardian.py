@@ -47,6 +47,7 @@ class Guardian:
 
     def __init__(self, folder: Path | None = None, *, keep_s: float = 0.0) -> None:
         """With a `folder`, that goes too, and others may reach the guardian there."""
+        self._tells = keep_s > 0  # otherwise all ends with this process, busy or not
         self._line, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as stack:
             handed = [theirs.fileno()]
@@ -82,7 +83,7 @@ class Guardian:
             line.close()
             return answer or "it has just ended"
         joined = cls.__new__(cls)
-        joined._process, joined._line = None, line
+        joined._process, joined._line, joined._tells = None, line, True
         return joined
 
     def watch(self, pid: int) -> None:
@@ -96,10 +97,12 @@ class Guardian:
         self._say("keep")
 
     def busy(self) -> None:
-        self._say("busy")
+        if self._tells:
+            self._say("busy")
 
     def idle(self) -> None:
-        self._say("idle")
+        if self._tells:
+            self._say("idle")
 
     def leave(self) -> None:
         """Owner no more."""

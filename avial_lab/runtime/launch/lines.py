@@ -1,77 +1,106 @@
-"""The client's side of the lines to engines on this machine: what comes back, as futures."""
+"""The client's side of the lines to engines on this machine: calls, and what comes back, which the
+thread takes that waits for it. A thread for it would cost a change of threads, twice.
+"""
 
 from __future__ import annotations
 
-import selectors
+import select
+import signal
 import socket
 import threading
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
-import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
 from avial_lab.runtime.rank.lines import Failed, receive, send
 
 
-@dataclass
+@dataclass(frozen=True)
 class Lines:
-    """Sockets by rank, and the answers that each still owes, in their order."""
+    """Sockets by rank."""
 
     sockets: Mapping[int, socket.socket]
-    _owed: dict[int, deque[Future[Any]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._owed = {rank: deque() for rank in self.sockets}
-        threading.Thread(target=self._read, name="avial-lines", daemon=True).start()
-
-    def submit(
-        self, rank: int, call: Callable[..., Any], arguments: tuple[np.ndarray, ...]
-    ) -> Future[Any]:
-        """`call(*arguments)` on that rank."""
-        future: Future[Any] = Future()
-        self._owed[rank].append(future)
-        try:
-            send(self.sockets[rank], (call, arguments))
-        except OSError:
-            self._gone(rank)
-        return future
+    def ask(self, calls: Mapping[int, tuple[Any, ...]]) -> Asked:
+        """(call, *arguments) by rank."""
+        asked = Asked(self.sockets, {rank: Future() for rank in calls})
+        for rank, (call, *arguments) in calls.items():
+            try:
+                send(self.sockets[rank], (call, tuple(arguments)))
+            except OSError:
+                asked.answers[rank].set_exception(_gone(rank))
+        return asked
 
     def close(self) -> None:
         """Whatever is owed still is an error then."""
         for line in self.sockets.values():
-            try:
-                line.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # its other end has gone
+            line.close()
 
-    def _read(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for rank, line in self.sockets.items():
-                selector.register(line, selectors.EVENT_READ, rank)
-            while selector.get_map():
-                for key, _ in selector.select():
-                    if not self._take(key.data):
-                        selector.unregister(key.fileobj)
-                        self.sockets[key.data].close()
 
-    def _take(self, rank: int) -> bool:
-        """The next answer of that rank; False where none will come any more."""
-        try:
-            answer = receive(self.sockets[rank])
-        except (EOFError, OSError):
-            self._gone(rank)
-            return False
-        future = self._owed[rank].popleft()
-        if isinstance(answer, Failed):
-            future.set_exception(RemoteError(answer.name, answer.message, answer.traceback))
-        else:
-            future.set_result(answer)
-        return True
+@dataclass
+class Asked:
+    """What has been asked of ranks, and their answers, which come while somebody waits here."""
 
-    def _gone(self, rank: int) -> None:
-        while self._owed[rank]:
-            self._owed[rank].popleft().set_exception(EngineError(f"rank {rank} has gone"))
+    sockets: Mapping[int, socket.socket]
+    answers: dict[int, Future[Any]]
+
+    def wait(self, timeout_s: float) -> None:
+        """Until one more has answered, or for that time; also after a KeyboardInterrupt."""
+        lines = {self.sockets[r].fileno(): r for r, a in self.answers.items() if not a.done()}
+        for line in _readable(lines, timeout_s):
+            rank = lines[line]
+            with _uninterrupted():
+                try:
+                    _answer(self.answers[rank], receive(self.sockets[rank]))
+                except (EOFError, OSError):
+                    self.answers[rank].set_exception(_gone(rank))
+
+
+def _answer(future: Future[Any], answer: object) -> None:
+    if isinstance(answer, Failed):
+        failed = RemoteError(answer.name, answer.message, answer.traceback)
+        future.set_exception(failed)
+    else:
+        future.set_result(answer)
+
+
+def _gone(rank: int) -> EngineError:
+    return EngineError(f"rank {rank} has gone")
+
+
+def _readable(lines: Mapping[int, int], timeout_s: float | None) -> list[int]:
+    """Those of these descriptors that have something to say, within that time."""
+    poll = select.poll()
+    for line in lines:
+        poll.register(line, select.POLLIN)
+    return [line for line, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)]
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A Ctrl-C comes afterwards: half an answer read would be the end of the line. The second one
+    comes at once.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[FrameType | None] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(frame)
+        if len(came) > 1:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if len(came) == 1:
+        before(signal.SIGINT, came[0])

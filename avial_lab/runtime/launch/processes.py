@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -202,6 +204,37 @@ def is_alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+class Ends:
+    """Of processes that are asked about before every run: which of them have ended. One system call
+    tells it where the kernel hands out descriptors of processes.
+    """
+
+    def __init__(self, processes: Sequence[psutil.Process]) -> None:
+        self.processes = processes
+        self._poll: select.poll | None = None
+        opened: list[int] = []
+        weakref.finalize(self, _close_all, opened)
+        poll = select.poll()
+        try:
+            for process in processes:
+                opened.append(os.pidfd_open(process.pid))
+                poll.register(opened[-1], select.POLLIN)
+        except (AttributeError, OSError):
+            return  # one has ended, or this is no such system
+        if all(map(is_alive, processes)):  # a number may be another process's by now
+            self._poll = poll
+
+    def any(self) -> bool:
+        if self._poll is None:
+            return not all(map(is_alive, self.processes))
+        return bool(self._poll.poll(0))
+
+
+def _close_all(descriptors: list[int]) -> None:
+    for each in descriptors:
+        os.close(each)
 
 
 def kill_all(processes: Sequence[psutil.Process]) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch import carried
 from avial_lab.runtime.launch.cluster import Cluster, run_resident
-from avial_lab.runtime.launch.engines import EngineSet
+from avial_lab.runtime.launch.engines import EngineSet, Wait
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, ShardStep, TakePieces
 from avial_lab.runtime.rank.holders import (
@@ -38,10 +39,12 @@ from avial_lab.runtime.rank.holders import (
     Wanted,
     asked_for,
     given_pieces,
-    holders_of,
+    joined,
     keep_layouts,
     new_number,
     new_resident,
+    parts_of,
+    read_of,
     rows,
     step_operands,
 )
@@ -95,39 +98,51 @@ class Residence:
         made.pieces = tuple(Piece(r, name, box) for r, box in enumerate(boxes) if not box.empty)
         return made
 
-    def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
-        """The whole array, each element from one of the ranks that hold it."""
-        array = np.zeros(resident.storage.shape, dtype)
-        chosen = holders_of(resident.pieces)
+    def take(self, resident: Resident, dtype: np.dtype, box: Box) -> np.ndarray:
+        """That box of the array, each element from one of the ranks that hold it."""
+        chosen = parts_of(resident.pieces, box)
         calls = {
             rank: (TakePieces(resident.number, resident.storage, boxes),)
             for rank, boxes in chosen.items()
         }
         _, answers = self._ask(calls, [resident])
-        for rank, boxes in chosen.items():
-            pieces = unpack(answers[rank], calls[rank][0].sizes)
-            for box, data in zip(boxes, pieces, strict=True):
-                array[box.slices] = np.frombuffer(data, dtype).reshape(box.shape)
-        return array
+        array = joined(
+            box,
+            dtype,
+            (
+                part
+                for rank, boxes in chosen.items()
+                for part in zip(boxes, unpack(answers[rank], calls[rank][0].sizes), strict=True)
+            ),
+        )
+        return np.zeros(box.shape, dtype) if array is None else array
 
     def run(
-        self, binary: Binary, arrays: Mapping[str, Resident], options: Options | None = None
-    ) -> Trace:
+        self,
+        binary: Binary,
+        arrays: Mapping[str, Resident],
+        options: Options | None = None,
+        *,
+        read: tuple[str, Box, np.dtype] | None = None,
+    ) -> tuple[Trace, np.ndarray | None]:
         """Run the binary on the arrays of its storages, in place; they then know who holds what.
-        One whose messages are known already finds the arrays where it expects them.
+        One whose messages are known already finds the arrays where it expects them. read: a box of
+        one of them, which is the other result where it has come along.
         """
         known = isinstance(binary.manifest, KnownMessages)
         if known:
             self._bring(arrays, binary.manifest.inputs)
         home, _ = self._ask({}, arrays.values())
         numbers = {storage: resident.number for storage, resident in arrays.items()}
-        trace, held = run_resident(
-            binary, numbers, given_pieces(arrays), self.cluster, home=home, options=options
-        )
-        keep_layouts(arrays, held, known=known)
+        trace, outcomes = run_resident(
+            binary, numbers, given_pieces(arrays), self.cluster, home=home, options=options,
+            read=None if read is None else read[:2],
+        )  # fmt: skip
+        keep_layouts(arrays, outcomes[0].pieces, known=known)
         for resident in arrays.values():
             resident.home = home
-        return trace
+        parts = [part for outcome in outcomes for part in outcome.read]
+        return trace, None if read is None else joined(*read[1:], parts)
 
     def _bring(self, arrays: Mapping[str, Resident], pieces: Sequence[Piece]) -> None:
         """These pieces to the ranks that they are for, beside what those hold."""
@@ -140,9 +155,11 @@ class Residence:
         operands: Sequence[tuple[Resident, np.dtype, Wanted]],
         parameters: Mapping[str, Any],
         results: int,
+        *,
+        read: tuple[int, Box] | None = None,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it
-        raises, on all ranks alike.
+        raises, on all ranks alike. read: a box of a result, which is to come along.
         """
         ranks = self.cluster.topology.ranks
         numbers = tuple(new_number() for _ in range(results))
@@ -150,7 +167,11 @@ class Residence:
             step_operands(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands
         ]
         calls = {
-            rank: (ShardStep(function, ranks, tuple(p[rank] for p in plans), parameters, numbers),)
+            rank: (
+                ShardStep(
+                    function, ranks, tuple(p[rank] for p in plans), parameters, numbers, read
+                ),
+            )
             for rank in range(ranks)
         }
         try:
@@ -175,6 +196,7 @@ class Residence:
             tuple(made),
             sum(answer.messages for answer in answers.values()),
             sum(answer.nbytes for answer in answers.values()),
+            read_of(read, made, answers.values()),
         )
 
     def sweep(self) -> None:
@@ -185,7 +207,8 @@ class Residence:
         del self._dropped[: len(dropped)]
         numbers = tuple(number for number, _ in dropped)
         ranks = range(self.cluster.topology.ranks)
-        self._ask({rank: (DropArrays(numbers),) for rank in ranks})
+        with suppress(ClusterError):  # engines that died keep nothing; who needs them is told next
+            self._ask({rank: (DropArrays(numbers),) for rank in ranks})
 
     def _ask(
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
@@ -198,19 +221,12 @@ class Residence:
             lost = any(each.home is not engines for each in held)
             stopped = False
             answers: dict[int, Any] = {}
-            asked: dict[int, Future[Any]] = {}
             try:
-                if not lost:
+                if not lost and calls:
                     calls = _sent_ahead(engines, calls)
-                    asked = {rank: engines.submit_here(rank, *call) for rank, call in calls.items()}
-                try:
-                    _wait(engines, asked)
-                except KeyboardInterrupt:
-                    stopped = True
-                    sys.stderr.write(f"{_STOPPING}\n")
-                    _wait(engines, asked)
-                answers = {rank: future.result() for rank, future in asked.items()}
-                if asked:
+                    asked, more = engines.ask_here(calls)
+                    stopped = _until_none_is_missing(lambda: _wait(engines, asked, more))
+                    answers = {rank: future.result() for rank, future in asked.items()}
                     engines.forget(list(asked.values()))
                     answers |= _fetched(engines, calls, answers)
             except _Died as died:
@@ -220,6 +236,17 @@ class Residence:
         if stopped:
             raise KeyboardInterrupt
         return engines, answers
+
+
+def _until_none_is_missing(wait_for_all: Callable[[], None]) -> bool:
+    """Waits; whether somebody pressed Ctrl-C meanwhile. A second one is raised."""
+    try:
+        wait_for_all()
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{_STOPPING}\n")
+        wait_for_all()
+        return True
+    return False
 
 
 def _sent_ahead(
@@ -273,18 +300,20 @@ def _watch(engines: EngineSet) -> carried.Look:
     return look
 
 
-def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]]) -> None:
+def _wait(engines: EngineSet, asked: Mapping[int, Future[Any]], more: Wait) -> None:
     """Until all have answered; raises `_Died` where one never will."""
-    pending = set(asked.values())
-    while pending:
-        done, pending = wait(pending, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
-        failed = [rank for rank, future in asked.items() if future in done and future.exception()]
-        lost = engines.lost() if pending or failed else []
-        lost += [r for r in failed if isinstance(asked[r].exception(), EngineError)]
+    while True:
+        pending = [rank for rank, future in asked.items() if not future.done()]
+        failed = [rank for rank, f in asked.items() if f.done() and f.exception()]
+        if not pending and not failed:
+            return
+        lost = [r for r in failed if isinstance(asked[r].exception(), EngineError)]
+        lost = lost or engines.lost()
         if lost:
             raise _death(engines, lost[0])
         for rank in failed:
             asked[rank].result()
+        more(_POLL_S)
 
 
 def _death(engines: EngineSet, rank: int) -> _Died:

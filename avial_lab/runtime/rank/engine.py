@@ -42,7 +42,7 @@ from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
 from avial_lab.runtime.native.places import Devices, give_cubins
 from avial_lab.runtime.rank.array_files import FilePart, joined
 from avial_lab.runtime.rank.clock import ClockRecorder
-from avial_lab.runtime.rank.exchange import piece_sizes, pieces_of, storage_table
+from avial_lab.runtime.rank.exchange import holders_of, piece_sizes, pieces_of, storage_table
 from avial_lab.runtime.rank.job import (
     Options,
     read_job,
@@ -249,7 +249,8 @@ class Run:
 class RunResident:
     """Runs a loaded program on arrays that stay here: `arrays` are their numbers by storage,
     `given` says which rank holds what of them before. New ones come to be. -> Outcome, whose pieces
-    say who holds what afterwards.
+    say who holds what afterwards. read: an array, of which this box is wanted, and each rank
+    answers what it has of it.
     """
 
     key: str
@@ -258,6 +259,7 @@ class RunResident:
     options: Options
     arrays: Mapping[str, int]
     given: tuple[Piece, ...]
+    read: tuple[Storage, Box] | None = None
 
     def __call__(self, *_: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
@@ -274,7 +276,17 @@ class RunResident:
             kept=kept, resident=self.given,
         )  # fmt: skip
         temporaries.update((name, kept[name]) for name in kept.keys() - self.arrays.keys())
+        if self.read is not None and outcome.failure is None:
+            outcome = replace(outcome, read=self._read_of(outcome.pieces, kept, *self.read))
         return (outcome,)
+
+    def _read_of(
+        self, held: Sequence[Piece], memory: Mapping[str, np.ndarray], storage: Storage, box: Box
+    ) -> tuple[tuple[Box, np.ndarray], ...]:
+        those = [piece for piece in held if piece.storage == storage.name]
+        elements = _elements(memory[storage.name], storage)
+        found = (each.intersection(box) for each in holders_of(those).get(self.rank, ()))
+        return tuple((part, as_bytes(elements[(..., *part.slices)])) for part in found if part)
 
 
 @dataclass(frozen=True)
@@ -343,19 +355,20 @@ class StepOperand:
 @dataclass(frozen=True)
 class StepAnswer:
     """Of each result of library code: the array's shape and type, and this rank's box of it; what
-    this rank sent.
+    this rank sent. read: as an Outcome's.
     """
 
     results: tuple[tuple[tuple[int, ...], np.dtype, Box], ...] = ()
     messages: int = 0
     nbytes: int = 0
     failure: Exception | None = None
+    read: tuple[tuple[Box, np.ndarray], ...] = ()
 
 
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
-    here, too.
+    here, too. read: a result, by its place, of which this box is wanted.
     """
 
     function: ShardFunction
@@ -363,6 +376,7 @@ class ShardStep:
     operands: tuple[StepOperand, ...]
     parameters: Mapping[str, Any]
     numbers: tuple[int, ...]
+    read: tuple[int, Box] | None = None
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
         comm = _peers(self.ranks)
@@ -395,7 +409,21 @@ class ShardStep:
                 part = np.ascontiguousarray(result.part).view(elements.dtype)
                 elements[box.slices] = part.reshape(box.shape)
             told.append((result.shape, result.part.dtype, box))
-        return StepAnswer(tuple(told), peers.messages, peers.nbytes)
+        read: tuple[tuple[Box, np.ndarray], ...] = ()
+        if self.read is not None and results[self.read[0]].part.size:
+            read = _read_of(results[self.read[0]], self.read[1])
+        return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
+
+
+def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
+    common = shard.box.intersection(box)
+    if common is None:
+        return ()
+    place = tuple(
+        slice(a - start, b - start)
+        for a, b, start in zip(common.start, common.stop, shard.start, strict=True)
+    )
+    return ((common, as_bytes(shard.part[(..., *place)])),)
 
 
 def _peers(ranks: int) -> Peers:
@@ -495,7 +523,10 @@ def run(
             return Outcome(rank, failure=failure, team=hands)
         recorder.read_clock(communicator)
         if resident is not None:
-            return Outcome(rank, session.times(), session.held(), (), session.moves(), team=hands)
+            return Outcome(
+                rank, session.times(), session.held(), (), session.moves(),
+                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(),
+            )  # fmt: skip
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
         return Outcome(

@@ -17,6 +17,7 @@ import numpy as np
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage, bind_arrays, read_box, write_box
 from avial_lab.core.errors import BindError
+from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.rank.parcels import as_bytes
 
@@ -104,6 +105,19 @@ def piece_sizes(
         for k, piece in enumerate(pieces)
         if k not in without
     ]
+
+
+def holders_of(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:
+    """Of pieces of one array, each element by one rank: the first in order that holds it. Pieces of
+    different holders are equal boxes, as the ownership runtime keeps them, or apart.
+    """
+    chosen: dict[int, list[Box]] = {}
+    seen: set[Box] = set()
+    for piece in pieces:
+        if piece.box not in seen:
+            seen.add(piece.box)
+            chosen.setdefault(piece.rank, []).append(piece.box)
+    return {rank: tuple(boxes) for rank, boxes in chosen.items()}
 
 
 def storage_table(manifest: Manifest) -> dict[str, Storage]:

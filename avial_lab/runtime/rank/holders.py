@@ -6,7 +6,7 @@ Resident, boxes that are wanted -> boxes to send and to receive, by rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -17,7 +17,8 @@ from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
-from avial_lab.runtime.rank.engine import NOTHING, StepOperand
+from avial_lab.runtime.rank.engine import NOTHING, StepAnswer, StepOperand
+from avial_lab.runtime.rank.exchange import holders_of
 
 _NUMBERS = count(1)
 
@@ -64,6 +65,48 @@ class StepDone:
     results: tuple[tuple[Resident, np.dtype], ...]
     messages: int
     nbytes: int
+    read: np.ndarray | None = None
+
+
+def joined(box: Box, dtype: np.dtype, parts: Iterable[tuple[Box, np.ndarray]]) -> np.ndarray | None:
+    """The box of an array, of boxes of it and their flat bytes; None unless that is each of its
+    elements once.
+    """
+    made = np.empty(box.shape, dtype)
+    count = 0
+    for part, data in parts:
+        place = tuple(
+            slice(a - start, b - start)
+            for a, b, start in zip(part.start, part.stop, box.start, strict=True)
+        )
+        made[place] = np.frombuffer(data, dtype).reshape(part.shape)
+        count += part.size
+    return made if count == made.size else None
+
+
+def read_of(
+    read: tuple[int, Box] | None,
+    made: Sequence[tuple[Resident, np.dtype]],
+    answers: Iterable[StepAnswer],
+) -> np.ndarray | None:
+    """What was to come along of a step."""
+    if read is None:
+        return None
+    return joined(read[1], made[read[0]][1], (part for answer in answers for part in answer.read))
+
+
+def parts_of(pieces: Sequence[Piece], box: Box) -> dict[int, tuple[Box, ...]]:
+    """By rank, which parts of a box it has to give, so that each element is given once."""
+    chosen: dict[int, tuple[Box, ...]] = {}
+    for rank, boxes in holders_of(pieces).items():
+        common = tuple(part for each in boxes if (part := each.intersection(box)) is not None)
+        if common:
+            chosen[rank] = common
+    return chosen
+
+
+MOST_READ_BYTES = 1 << 16
+"""Of an array, that come with the answer of what makes it."""
 
 
 def step_operands(
@@ -159,19 +202,6 @@ def boxes_of(resident: Resident | None, shape: Sequence[int], ranks: int) -> lis
 def new_number() -> int:
     """That no other array of this process has."""
     return next(_NUMBERS)
-
-
-def holders_of(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:
-    """Of pieces of one array, each element by one rank: the first in order that holds it. Pieces of
-    different holders are equal boxes, as the ownership runtime keeps them, or apart.
-    """
-    chosen: dict[int, list[Box]] = {}
-    seen: set[Box] = set()
-    for piece in pieces:
-        if piece.box not in seen:
-            seen.add(piece.box)
-            chosen.setdefault(piece.rank, []).append(piece.box)
-    return {rank: tuple(boxes) for rank, boxes in chosen.items()}
 
 
 def given_pieces(arrays: Mapping[str, Resident]) -> tuple[Piece, ...]:

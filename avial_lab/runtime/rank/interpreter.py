@@ -105,7 +105,7 @@ def _asked(op: Operation, box: Box, shapes: Mapping[str, tuple[int, ...]]) -> li
     """Of each operand, for that box of the result."""
     sources = [shapes[operand] for operand in op.operands]
     if op.kind == "view":
-        return [_looked_at(op.part, box)]
+        return [looked_at(op.part, box)]
     if op.kind == "reshape":
         return [_rows_of(box, op.shape, sources[0])]
     if op.kind == "reduce":
@@ -117,7 +117,7 @@ def _asked(op: Operation, box: Box, shapes: Mapping[str, tuple[int, ...]]) -> li
     return [_aligned(box, op.shape, shape) for shape in sources]
 
 
-def _looked_at(part: Part, box: Box) -> Box:
+def looked_at(part: Part, box: Box) -> Box:
     """The least box with all elements that a view looks at, for a box of it."""
     ends: list[tuple[int, int]] = []
     for offset, dim, step in part:

@@ -13,6 +13,7 @@ import numpy as np
 
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.errors import CellSpan, RunError, RunInterrupted
+from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, rank_words
 from avial_lab.machine.devices import CPU, kind_named, place_name
 from avial_lab.planning.schedule import Piece, StepKind
@@ -63,7 +64,8 @@ class Outcome:
 
     results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. copies: to
     its devices and from them; taken_bytes: the most that it had taken there at once. times: None
-    where it did not come to its end. team: the threads it ran on.
+    where it did not come to its end. team: the threads it ran on. read: what was asked for of an
+    array that stays, of what this rank holds of it: boxes and their flat bytes.
     """
 
     rank: int
@@ -75,6 +77,7 @@ class Outcome:
     taken_bytes: tuple[tuple[str, int], ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
+    read: tuple[tuple[Box, np.ndarray], ...] = ()
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message

@@ -44,6 +44,7 @@ from avial_lab.runtime.rank.engine import (
     be_a_rank,
     resident_bytes,
 )
+from avial_lab.runtime.rank.exchange import storage_table
 from avial_lab.runtime.rank.holders import (
     Resident,
     StepDone,
@@ -51,8 +52,11 @@ from avial_lab.runtime.rank.holders import (
     asked_for,
     given_pieces,
     holders_of,
+    joined,
     keep_layouts,
     new_resident,
+    parts_of,
+    read_of,
     rows,
     step_operands,
 )
@@ -143,22 +147,19 @@ class OwnRanks:
         if not mine.empty:
             KeepPieces(made.number, made.storage, (mine,))(*pack([as_bytes(part(mine))]))
 
-    def take(self, resident: Resident, dtype: np.dtype) -> np.ndarray:
-        """The whole array, each element from one of the ranks that hold it, on every rank."""
-        array = np.zeros(resident.storage.shape, dtype)
-        for rank, boxes in sorted(holders_of(resident.pieces).items()):
-            nbytes = sum(box.size for box in boxes) * array.itemsize
-            part = np.empty(nbytes, np.uint8)
+    def take(self, resident: Resident, dtype: np.dtype, box: Box) -> np.ndarray:
+        """That box, each element from one of the ranks that hold it, on every rank."""
+        parts: list[tuple[Box, np.ndarray]] = []
+        for rank, boxes in sorted(parts_of(resident.pieces, box).items()):
+            flat = np.empty(sum(each.size for each in boxes) * dtype.itemsize, np.uint8)
             if rank == self.rank:
                 held = _elements(resident)
-                part = np.concatenate([as_bytes(held[(..., *box.slices)]) for box in boxes])
-            self._spread(rank, part)
-            at = 0
-            for box in boxes:
-                end = at + box.size * array.itemsize
-                array[box.slices] = part[at:end].view(dtype).reshape(box.shape)
-                at = end
-        return array
+                flat = np.concatenate([as_bytes(held[(..., *each.slices)]) for each in boxes])
+            self._spread(rank, flat)
+            ends = np.cumsum([each.size * dtype.itemsize for each in boxes])
+            parts += zip(boxes, np.split(flat, ends[:-1]), strict=True)
+        array = joined(box, dtype, parts)
+        return np.zeros(box.shape, dtype) if array is None else array
 
     def _spread(self, root: int, part: np.ndarray) -> None:
         """Flat bytes of one rank to all; MPI counts in ints."""
@@ -220,8 +221,16 @@ class OwnRanks:
             raise failure
         return cast("T", made)
 
-    def run(self, binary: Binary, arrays: Mapping[str, Resident]) -> Trace:
-        """Run the binary on the arrays of its storages, in place; they then know who holds what."""
+    def run(
+        self,
+        binary: Binary,
+        arrays: Mapping[str, Resident],
+        *,
+        read: tuple[str, Box, np.dtype] | None = None,
+    ) -> tuple[Trace, np.ndarray | None]:
+        """Run the binary on the arrays of its storages, in place; they then know who holds what.
+        read: a box of one of them, which is the other result where it has come along.
+        """
         manifest = binary.manifest
         known = isinstance(manifest, KnownMessages)
         if known:
@@ -234,13 +243,15 @@ class OwnRanks:
         numbers = {storage: resident.number for storage, resident in arrays.items()}
         self._runs += 1
         given = given_pieces(arrays)
-        call = RunResident(binary.key, self.rank, self._runs, Options(), numbers, given)
+        asked = read and (storage_table(manifest)[read[0]], read[1])
+        call = RunResident(binary.key, self.rank, self._runs, Options(), numbers, given, asked)
         (mine,) = cast("tuple[Outcome]", call())
         self._wait_for_all(mine.failure)
         outcomes = self.told(mine)
         _raise_failures(binary, outcomes)
         keep_layouts(arrays, outcomes[0].pieces, known=known)
-        return trace_of(manifest, outcomes)
+        parts = [part for outcome in outcomes for part in outcome.read]
+        return trace_of(manifest, outcomes), None if read is None else joined(*read[1:], parts)
 
     def _wait_for_all(self, failure: Failure | None) -> None:
         """Until all ranks have come to the end of the run. Where this one failed in its midst, the
@@ -270,9 +281,11 @@ class OwnRanks:
         operands: Sequence[tuple[Resident, np.dtype, Wanted]],
         parameters: Mapping[str, Any],
         results: int,
+        *,
+        read: tuple[int, Box] | None = None,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it raises,
-        on all ranks alike.
+        on all ranks alike. read: a box of a result, which is to come along.
         """
         made = [self.new((), 1) for _ in range(results)]
         numbers = tuple(each.number for each in made)
@@ -280,7 +293,7 @@ class OwnRanks:
             step_operands(resident, dtype, wanted, self.ranks)[self.rank]
             for resident, dtype, wanted in operands
         ]
-        call = ShardStep(function, self.ranks, tuple(plans), parameters, numbers)
+        call = ShardStep(function, self.ranks, tuple(plans), parameters, numbers, read)
         try:
             answer = call()
         except Exception:  # not what library code raises: the others wait for this rank's messages
@@ -296,10 +309,12 @@ class OwnRanks:
             shape, dtype, _ = answers[0].results[k]
             resident.storage = new_resident(shape, dtype.itemsize, resident.number).storage
             resident.pieces = _pieces(resident, answers, k)
+        results_made = tuple((r, answers[0].results[k][1]) for k, r in enumerate(made))
         return StepDone(
-            tuple((r, answers[0].results[k][1]) for k, r in enumerate(made)),
+            results_made,
             sum(answer.messages for answer in answers),
             sum(answer.nbytes for answer in answers),
+            read_of(read, results_made, answers),
         )
 
 

@@ -22,6 +22,7 @@ from avial_lab.compiler.frontends.python.kinds import BOOL, INT64, NP_BOOL, Kind
 from avial_lab.compiler.frontends.python.linear import (
     Linear,
     Range,
+    ends,
     least,
     most,
     most_of,
@@ -119,7 +120,21 @@ class Arrays:
             high = most_of(index, self.e.ranges, self.e.sizes)
             if reads and low is not None and low >= 0 and high is not None:
                 self._inside(index, extent)
-            self.e.keep_apart("what a subscript reaches is known only when it runs")
+            # (What runs is within these ends; where no iteration does, they say nothing.)
+            low_end, _ = ends(index, self.e.ranges, self.e.given)
+            _, over_end = ends(index - extent, self.e.ranges, self.e.given)
+            room = None if over_end is None else -over_end - number(1)
+            if self.e.guards and _not_by_sizes(low_end, room):
+                self._within(index, extent)  # where it is certain, the compiler tells
+                continue
+            why = "what a subscript reaches is known only when it runs"
+            self.e.keep_apart(why, low_end, room)
+
+    def _within(self, index: Linear, extent: Linear) -> None:
+        """Checked where it is used."""
+        at, size = self.e.index(index), self.e.index(extent)
+        ok = self.e.value(f"arith.cmpi ult, {at}, {size} : index")
+        self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
 
     # -- subscripts --------------------------------------------------------------------------------
 
@@ -680,6 +695,11 @@ class Arrays:
 
     def _plus(self, x: Number, y: Number) -> Number:
         return self.a.binary(ast.Add(), x, y)
+
+
+def _not_by_sizes(*ends: Linear | None) -> bool:
+    """Whether sizes and integers of the call do not say it: a check has to."""
+    return any(end is None or (end.known is not None and end.known < 0) for end in ends)
 
 
 def sum_kind(kind: Kind) -> Kind:

@@ -29,14 +29,22 @@ class Emitter:
     dims: frozenset[str] = frozenset()
     symbols: frozenset[str] = frozenset()
     sizes: frozenset[str] = frozenset()
+    counts: dict[str, str] = field(default_factory=dict[str, str])
+    """Symbols that are integers which the caller hands over, and the names of these."""
     taken: frozenset[str] = frozenset()
     """Names that no loop's variable may have; in a text that is not `plain` none has its own."""
     plain: bool = True
     pinned: bool = False
     """Whether all lines are of the node at hand, whatever they are made for."""
+    guards: int = 0
+    """Blocks around the line at hand that may not be entered, other than loops over ranges."""
     asides: int = 0
     apart: str = ""
     """Why it has to run in a process of its own; empty where no access hangs on data unchecked."""
+    unless: list[Linear] | None = field(default_factory=list[Linear])
+    """Where none of these, of the arguments' sizes and integers, is negative, it need not. None:
+    it has to.
+    """
     endless: str = ""
     """Why it may run for any time; empty where that does not hang on data."""
 
@@ -48,9 +56,20 @@ class Emitter:
         column = getattr(self.node, "col_offset", 0) + 1
         return f" loc({quote(self.file)}:{line}:{column})"
 
-    def keep_apart(self, why: str) -> None:
-        """For that reason, in the line at hand, unless there was one before."""
+    @property
+    def given(self) -> frozenset[str]:
+        """What the caller knows before a run."""
+        return self.sizes | self.counts.keys()
+
+    def keep_apart(self, why: str, *ends: Linear | None) -> None:
+        """For that reason, in the line at hand, unless there was one before, where one of `ends` is
+        negative.
+        """
         self.apart = self.apart or self._told(why)
+        if self.unless is None or None in ends or not ends:
+            self.unless = None
+        else:
+            self.unless += [end for end in ends if end is not None and end not in self.unless]
 
     def may_not_end(self, why: str) -> None:
         self.endless = self.endless or self._told(why)
@@ -83,10 +102,13 @@ class Emitter:
         node, ranges, dims = self.node, dict(self.ranges), self.dims
         self.bare(head)
         self.depth += 1
+        guarded = not head.startswith("affine.for")
+        self.guards += guarded
         try:
             yield
         finally:
             self.depth -= 1
+            self.guards -= guarded
             self.node, self.ranges, self.dims = node, ranges, dims
             if end:
                 self.line(end)

@@ -104,6 +104,22 @@ def most_of(value: Linear, ranges: Ranges, sizes: frozenset[str]) -> Linear | No
     return _end(value, ranges, largest=True, kept=sizes)
 
 
+def ends(
+    value: Linear, ranges: Ranges, kept: frozenset[str]
+) -> tuple[Linear | None, Linear | None]:
+    """No smaller and no greater than these, in terms of `kept` alone.
+
+    >>> ranges = {"%n": Range(None, None), "%i": Range(number(1), term("%n") - number(1))}
+    >>> low, high = ends(term("%i") + number(1), ranges, frozenset({"%n"}))
+    >>> low.text(), high.text()
+    ('2', '%n')
+    """
+    return (
+        _end(value, ranges, largest=False, kept=kept),
+        _end(value, ranges, largest=True, kept=kept),
+    )
+
+
 def _extreme(value: Linear, ranges: Ranges, *, largest: bool) -> int | None:
     end = _end(value, ranges, largest=largest, kept=frozenset())
     return None if end is None else end.known

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -131,9 +132,10 @@ class Translated:
     """captured: arrays of the function's surroundings that are arguments, too. handed: the numbers
     that a run is given, as arrays of one element. apart: why it has to run in a process of its own;
     empty where nothing in it can end the process. endless: why it may take any time; empty where
-    that is not so. sizes: the open ones by what results' shapes call them: of which argument, along
-    which dimension. spare: memory to work in, as large as these say. printing: what a run puts into
-    a log of it.
+    that is not so. unless: it need not run apart where there are some, and none is negative, of
+    sizes and of `counts`, by what they are called there: integers among the arguments. sizes: the
+    open ones by what results' shapes call them: of which argument, along which dimension. spare:
+    memory to work in, as large as these say. printing: what a run puts into a log of it.
     """
 
     text: str
@@ -143,9 +145,21 @@ class Translated:
     handed: frozenset[str] = frozenset()
     apart: str = ""
     endless: str = ""
+    unless: tuple[Linear, ...] = ()
+    counts: Mapping[str, str] = field(default_factory=dict[str, str])
     sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     spare: tuple[ResultArray, ...] = ()
     printing: Printing | None = None
+
+    def here(self, given: Mapping[str, object], sizes: Mapping[str, int]) -> Translated:
+        """As it is for such a call: what its sizes and integers say of subscripts is known."""
+        values = dict(sizes) | {
+            symbol: operator.index(cast("SupportsIndex", given[name]))
+            for symbol, name in self.counts.items()
+        }
+        if not self.unless or any(each.at(values) < 0 for each in self.unless):
+            return self
+        return replace(self, apart="")
 
     @property
     def is_certain(self) -> bool:
@@ -306,6 +320,8 @@ class Translation:
             handed,
             self.e.apart,
             self.e.endless,
+            tuple(self.e.unless or ()),
+            self.e.counts,
             self.sizes,
             spare,
             self.prints.told,
@@ -402,6 +418,7 @@ class Translation:
         given = self.a.value(self.arrays.load(cell, []), Kind(np.dtype(np.int64)))
         symbol = self.e.value(f"arith.index_cast {given} : i64 to index", "n")
         self.e.symbols |= {symbol}
+        self.e.counts[symbol] = name
         return self.a.cast(affine(term(symbol)), kind)
 
     def _body_of(self, source: FunctionSource) -> list[ast.stmt]:

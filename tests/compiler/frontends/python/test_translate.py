@@ -11,6 +11,7 @@ import pytest
 
 from avial_lab import prange
 from avial_lab.core.errors import AvialError
+from avial_lab.program.function_calls import sizes_of
 from tests.compiler.frontends.python.comparing import compare, interpreted, translated
 
 R = np.random.default_rng(0)
@@ -398,3 +399,31 @@ def test_accesses_are_affine_and_operations_know_their_line() -> None:
     assert "affine.load %u[%i - 1]" in text
     line = heat.__code__.co_firstlineno + 2
     assert f'loc("test_translate.py":{line}:23)' in text
+
+
+def moves(a, b, n):
+    for i in range(n):
+        b[i] = a[i + 1]
+
+
+def test_what_sizes_say_of_subscripts_is_known_at_the_call() -> None:
+    a, b = np.zeros(20), np.zeros(30)
+    made = translated(moves, a, b, 9, open_sizes=True)
+    assert made.apart
+    sizes = sizes_of(made, {"a": a, "b": b})
+    for n in range(18, 22):
+        here = made.here({"a": a, "b": b, "n": n}, sizes)
+        assert bool(here.apart) == (n > 19)
+
+
+def moves_some(a, b):
+    for i in range(len(a)):
+        if a[i] > 0:
+            b[i + 1] = a[i]
+
+
+def test_a_branch_checks_what_may_be_beyond_the_end() -> None:
+    a = np.zeros(20)
+    assert "cf.assert" in translated(moves_some, a, np.zeros(20)).text
+    assert "cf.assert" not in translated(moves_some, a, np.zeros(21)).text
+    assert "cf.assert" not in translated(moves_some, a, np.zeros(21), open_sizes=True).text
