@@ -125,6 +125,22 @@ def test_files_of_a_run_over_slow_links_are_squeezed(
     assert max(there, back) < 0.7 * a.nbytes
 
 
+def test_hosts_on_links_of_50_kilobytes_a_second_are_not_lost(own_rig: Rig, tmp_path: Path) -> None:
+    """1.5 MiB of random numbers there, for half a minute, of which a host is 7 s behind the client
+    that has sent all of it.
+    """
+    for host in own_rig.hosts.values():
+        host.slow_down("400kbit", burst="16kb")
+    program = own_rig.folder / "doubled.mlir"
+    program.write_text(DOUBLED.replace("1024", "192").replace("3072", "1024"))
+    a = np.random.default_rng(0).random((192, 1024))
+    np.save(tmp_path / "a.npy", a)
+    files = ("--in", f"a={tmp_path / 'a.npy'}", "--out", f"b={tmp_path / 'b.npy'}")
+    done = own_rig.lab("run", str(program), "--hosts", NODES, *files, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "b.npy"), 2 * a)
+
+
 DOUBLED = """
 func.func @doubled(%a: memref<1024x3072xf64>, %b: memref<1024x3072xf64>) {
   affine.for %i = 0 to 1024 {
