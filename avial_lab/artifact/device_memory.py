@@ -12,22 +12,34 @@ does not fit, told by array and device.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from avial_lab.core.buffers import Storage, row_major
 from avial_lab.core.errors import RunError
+from avial_lab.core.regions import Box
+from avial_lab.core.runtime_constants import GRANULE, LEAST_MAPPED
 from avial_lab.core.words import brief, format_bytes, listed
 from avial_lab.machine.devices import place_name
+from avial_lab.planning.homes import homes_of
 from avial_lab.planning.schedule import Schedule, StepKind
 
 WAY_OUT = "use smaller arrays, GPUs with more memory, or --on cpu"
 
 
+Runs = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class Stay:
-    """An array's memory on the device at `place`, whole: from the first to the last moment at which
-    it is used there. The moments of tasks are steps of the rank that drives the device; those of
-    loops phases that were begun, from 1.
+    """An array's memory on the device at `place`, from the first to the last moment at which it is
+    used there. The moments of tasks are steps of the rank that drives the device; those of loops
+    phases that were begun, from 1.
+
+    granules: of an array that is mapped by them (`LEAST_MAPPED`) those that are used there, from
+    and to, ascending; else none, and the whole array is there.
     """
 
     place: int
@@ -35,6 +47,12 @@ class Stay:
     nbytes: int
     first: int
     last: int
+    granules: Runs = ()
+
+    @staticmethod
+    def of(place: int, storage: Storage, first: int, last: int, granules: Runs) -> Stay:
+        nbytes = sum(stop - start for start, stop in granules) * GRANULE
+        return Stay(place, storage.name, nbytes or storage.nbytes, first, last, granules)
 
     def __repr__(self) -> str:
         when = f"from {self.first} to {self.last}"
@@ -48,27 +66,66 @@ def stays_of_tasks(schedule: Schedule) -> tuple[Stay, ...]:
     if not schedule.drivers:
         return ()
     ranks = schedule.topology.ranks
+    homes = homes_of(schedule.graph, ranks, schedule.drivers)
     found: dict[tuple[int, str], list[int]] = {}
+    boxes: dict[tuple[int, str], list[Box]] = {}
 
-    def uses(place: int, storage: str, step: int) -> None:
-        if place >= ranks:
+    def uses(place: int, storage: str, step: int, region: Iterable[Box]) -> None:
+        if place >= ranks and homes.get(storage) != place:  # that memory is the caller's
             found.setdefault((place, storage), []).append(step)
+            boxes.setdefault((place, storage), []).extend(region)
 
     for program in schedule.programs:
         for number, step in enumerate(program):
             if step.kind is StepKind.COPY:
                 copy = schedule.copies[step.copy]
-                uses(copy.source, copy.storage, number)
-                uses(copy.dest, copy.storage, number)
+                uses(copy.source, copy.storage, number, (copy.box,))
+                uses(copy.dest, copy.storage, number, (copy.box,))
             if step.kind is StepKind.RUN:
                 place = schedule.topology.place_of(schedule.placement_of[step.task].device)
                 for access in schedule.graph.by_name[step.task].accesses:
-                    uses(place, access.storage, number)
-    sizes = {storage.name: storage.nbytes for storage in schedule.graph.storages}
+                    uses(place, access.storage, number, access.region)
+    storages = {storage.name: storage for storage in schedule.graph.storages}
     return tuple(
-        Stay(place, storage, sizes[storage], min(steps), max(steps))
-        for (place, storage), steps in sorted(found.items())
+        Stay.of(place, storage, min(steps), max(steps), granules_of(storage, boxes[place, name]))
+        for (place, name), steps in sorted(found.items())
+        for storage in (storages[name],)
     )
+
+
+def granules_of(storage: Storage, boxes: Iterable[Box]) -> Runs:
+    """Those that the boxes touch; none of an array that is there as a whole.
+
+    >>> from avial_lab.core.regions import Box
+    >>> rows = Storage("a", (4096, 1024), 8, ("a",))  # 256 rows a granule
+    >>> granules_of(rows, [Box((255, 0), (257, 1024)), Box((4095, 5), (4096, 6))])
+    ((0, 2), (15, 16))
+    """
+    if storage.nbytes < LEAST_MAPPED:
+        return ()
+    used = np.zeros(storage.nbytes // GRANULE + 1, bool)
+    strides = [each * storage.itemsize for each in row_major(storage.shape)]
+    for box in boxes:
+        for first, last in _spans(storage.itemsize, strides, box.start, box.stop, 0):
+            used[first // GRANULE : last // GRANULE + 1] = True
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], used.view(np.int8), [0]))))
+    return tuple((int(start), int(stop)) for start, stop in edges.reshape(-1, 2))
+
+
+def _spans(
+    itemsize: int, strides: Sequence[int], start: Sequence[int], stop: Sequence[int], at: int
+) -> Iterator[tuple[int, int]]:
+    """The first and last byte of the parts of a box whose rows begin at most a granule apart."""
+    if any(high <= low for low, high in zip(start, stop, strict=True)):
+        return
+    if strides and strides[0] > GRANULE:
+        for index in range(start[0], stop[0]):
+            there = at + index * strides[0]
+            yield from _spans(itemsize, strides[1:], start[1:], stop[1:], there)
+        return
+    first = at + sum(low * stride for low, stride in zip(start, strides, strict=True))
+    last = at + sum((high - 1) * stride for high, stride in zip(stop, strides, strict=True))
+    yield first, last + itemsize - 1
 
 
 def fullest(stays: Sequence[Stay]) -> dict[int, tuple[Stay, ...]]:

@@ -45,8 +45,9 @@ class KernelImage:
 @dataclass(frozen=True)
 class KernelRow:
     """blocks: in x, y and z, by the numbers of iterations of loops: `ceil(j / 64)`. threads: of a
-    block. arguments: their types, `ptr` for an array's first element. shared_bytes: of a block.
-    images: its machine code, where there was an assembler.
+    block, 0 where the launch computes it. arguments: their types, `ptr` for an array's first
+    element. shared_bytes: of a block, but for what the launch computes. images: its machine code,
+    where there was an assembler.
     """
 
     name: str
@@ -55,16 +56,24 @@ class KernelRow:
     arguments: tuple[str, ...]
     shared_bytes: int = 0
     images: tuple[KernelImage, ...] = ()
+    launches: float = 1.0
+    """By one call of its launcher, in the mean: the loops around it stay on the host."""
+
+    @property
+    def launcher(self) -> str:
+        """The phase or task that launches it: letters, digits and underscores of its name."""
+        return re.sub(r"_kernel(_\d+)?$", "", self.name)
 
     def __str__(self) -> str:
         """`S1_kernel: ceil(j / 64) x ceil(i / 16) blocks of 64 x 4 threads`."""
         axes = max(1, sum(blocks != "1" for blocks in self.blocks))
-        threads = " x ".join(map(str, self.threads[:axes]))
+        threads = " x ".join(str(each) if each else "n" for each in self.threads[:axes])
         noun = "thread" if threads == "1" else "threads"
         blocks = " x ".join(self.blocks[:axes])
         shared = f", which share {format_bytes(self.shared_bytes)}" if self.shared_bytes else ""
         block = "block" if blocks == "1" else "blocks"
-        return f"{self.name}: {blocks} {block} of {threads} {noun}{shared}"
+        often = f", launched {self.launches:,.0f} times" if self.launches != 1 else ""
+        return f"{self.name}: {blocks} {block} of {threads} {noun}{shared}{often}"
 
     def __repr__(self) -> str:
         return brief(self, str(self))
@@ -85,8 +94,9 @@ def table_of(images: Iterable[tuple[str, KernelImage]]) -> Table:
 
 _KERNEL = re.compile(
     r"^ *gpu\.func @([\w$]+)\((.*?)\)(?: workgroup\((.*?)\))? kernel attributes"
-    r" \{avial\.blocks = \[(.*?)\],"
-    r" known_block_size = array<i32: ([\d, ]+)>",
+    r" \{avial\.blocks = \[(.*?)\],(?: avial\.launches = ([^ ]+) : f64,)?"
+    r"(?: avial\.shared_bytes = (\d+) : i64,)?"
+    r" (?:avial\.threads = array<i64|known_block_size = array<i32): ([\d, ]+)>",
     re.MULTILINE,
 )
 
@@ -98,6 +108,9 @@ def kernels_in(gpu: str) -> tuple[KernelRow, ...]:
     >>> blocks = '{avial.blocks = ["ceil(j / 64)", "1", "1"]'
     >>> kernels_in(head + " " + blocks + ", known_block_size = array<i32: 64, 1, 1>} {")
     (<KernelRow k: ceil(j / 64) blocks of 64 threads>,)
+    >>> loops = blocks + ", avial.launches = 4.950000e+03 : f64, known_block_size"
+    >>> kernels_in(head + " " + loops + " = array<i32: 64, 1, 1>} {")
+    (<KernelRow k: ceil(j / 64) blocks of 64 threads, launched 4,950 times>,)
     >>> tile = head.replace(" kernel", " workgroup(%t : memref<8x8xf64, 3>) kernel")
     >>> kernels_in(tile + " " + blocks + ", known_block_size = array<i32: 64, 1, 1>} {")
     (<KernelRow k: ceil(j / 64) blocks of 64 threads, which share 512 B>,)
@@ -108,9 +121,11 @@ def kernels_in(gpu: str) -> tuple[KernelRow, ...]:
             tuple(re.findall(r'"([^"]*)"', blocks)),
             tuple(map(int, threads.split(","))),
             tuple(kind.rpartition(".")[2] for kind in re.findall(r"%[\w$#-]+: ([!\w.]+)", given)),
-            sum(_nbytes(*kind) for kind in re.findall(r"memref<((?:\d+x)*)(\w+)", shared)),
+            int(asked or 0)
+            or sum(_nbytes(*kind) for kind in re.findall(r"memref<((?:\d+x)*)(\w+)", shared)),
+            launches=float(launches or 1),
         )
-        for name, given, shared, blocks, threads in _KERNEL.findall(gpu)
+        for name, given, shared, blocks, launches, asked, threads in _KERNEL.findall(gpu)
     )
 
 

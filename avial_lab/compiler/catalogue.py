@@ -1223,9 +1223,21 @@ KERNELS = Pipeline(
     "PTX of each kernel",
     (
         Row(
+            "convert-nvgpu-to-nvvm",
+            what="Lowers copies to shared memory and products of matrix units to NVVM.",
+            why="Before convert-gpu-to-nvvm, which decides where memory is.",
+            on=_KERNELS,
+        ),
+        Row(
             "convert-vector-to-scf",
             what="Lowers loads and stores of multi-dimensional vectors to loops.",
             why="Before convert-scf-to-cf, which lowers its loops.",
+            on=_KERNELS,
+        ),
+        Row(
+            "convert-vector-to-llvm",
+            what="Lowers vectors, and their transfers from and to memory.",
+            why="By itself: convert-to-llvm leaves transfers.",
             on=_KERNELS,
         ),
         Row(

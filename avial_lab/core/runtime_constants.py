@@ -13,6 +13,16 @@ from enum import Enum, IntEnum
 MAX_DIMS = 32
 """Dimensions of an array."""
 
+GRANULE = 2 << 20
+"""Bytes of a device's memory that are mapped at a time: the least that NVIDIA's drivers map, on
+every GPU so far.
+"""
+
+LEAST_MAPPED = 4 * GRANULE
+"""Bytes of an array from which on a device maps those granules alone that it uses; smaller ones are
+there as a whole.
+"""
+
 SMALL_REDUCTION = 4096
 """Elements of partial results up to which every rank gets the result; of more, each rank gets the
 rows that are its own by default.
@@ -171,6 +181,7 @@ class Table(IntEnum):
     TURNS = 11
     PATTERNS = 12
     STAYS = 13
+    GRANULES = 14
 
 
 PATTERN_WORDS = 5
@@ -252,7 +263,8 @@ PREFIXES: dict[type[Enum], str] = {
 """What the members of each enumeration begin with in C; it is called by the class's name."""
 
 _NUMBERS = (
-    "MAX_DIMS", "SMALL_REDUCTION", "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
+    "MAX_DIMS", "GRANULE", "LEAST_MAPPED", "SMALL_REDUCTION",
+    "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
     "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "ASSERTED", "HERE_ARRAYS",
 )  # fmt: skip

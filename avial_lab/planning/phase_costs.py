@@ -10,7 +10,7 @@ taken to do so as the largest box that it touches does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,21 +27,24 @@ from avial_lab.planning.turns import Pattern, Turns
 @dataclass(frozen=True, eq=False)
 class ShareCost:
     """Of each share of a pattern: seconds alone at its place, and the bytes that go through the
-    node's memory meanwhile.
+    node's memory meanwhile. launches: of kernels, for each part of it that a device does.
     """
 
     seconds: np.ndarray
     memory_bytes: np.ndarray
+    launches: float = 1.0
 
 
 @dataclass(frozen=True)
 class PhaseCosts:
     """demands: of all turns of a phase together. profile: seconds by phase and device's name, of
-    all turns together, of earlier runs of this program.
+    all turns together, of earlier runs of this program. launches: of kernels in a turn of a phase
+    on a device, where it is not one.
     """
 
     demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
     profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    launches: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __repr__(self) -> str:
         known = f"{count(len(self.demands), 'phase')} by the roofline"
@@ -67,8 +70,10 @@ class PhaseCosts:
         found: list[ShareCost] = []
         for pattern, one in zip(turns.patterns, size, strict=True):
             part = one / whole[pattern.phase] if whole[pattern.phase] else 0.0
-            demand = self.demands.get(turns.phases[pattern.phase]) if len(pattern.shares) else None
-            found.append(_modelled(pattern, demand, part, topology))
+            phase = turns.phases[pattern.phase]
+            demand = self.demands.get(phase) if len(pattern.shares) else None
+            cost = _modelled(pattern, demand, part, topology)
+            found.append(replace(cost, launches=self.launches.get(phase, 1.0)))
         return self._scaled(turns, found, topology) if self.profile else found
 
     def _scaled(
@@ -88,7 +93,7 @@ class PhaseCosts:
                 if said > 0:
                     factor[number[phase], place] = seconds / said
         return [
-            ShareCost(cost.seconds * factor[pattern.phase, pattern.places], cost.memory_bytes)
+            replace(cost, seconds=cost.seconds * factor[pattern.phase, pattern.places])
             for pattern, cost in zip(turns.patterns, found, strict=True)
         ]
 
@@ -110,12 +115,13 @@ def _modelled(
     touched = pattern.shares[:, 6].astype(np.float64)
     work, n = pattern.work, len(pattern.shares)
     divided = np.ones(n) if pattern.everywhere else work / max(work.sum(), 1e-300)
-    flops, through, element = np.zeros(n), touched, "f64"
+    flops, through, element, loaded = np.zeros(n), touched, "f64", np.zeros(n)
     if demand is not None:
         flops = demand.flops * part * divided
         # What a rank has to read in whole it touches whole, and never more than all ranks together.
         touched = np.minimum(touched, demand.nbytes * part) if part else touched
         through, element = np.maximum(touched, demand.nbytes * part * divided), demand.element
+        loaded = demand.loaded_bytes * part * divided
     seconds, memory = np.zeros(n), np.zeros(n)
     hosts = np.flatnonzero(pattern.places < topology.ranks)
     hardware = topology.rank_hardware[0][pattern.places[hosts]]
@@ -130,7 +136,7 @@ def _modelled(
         device = topology.accelerators[int(pattern.places[at]) - topology.ranks]
         gpu = topology.accelerator_of(device)
         if gpu is not None:
-            seconds[at] = seconds_on_gpu(flops[at], through[at], element, gpu)
+            seconds[at] = seconds_on_gpu(flops[at], through[at], loaded[at], element, gpu)
             continue
         one = slice(at, at + 1)
         node = topology.speeds.node(device.node)

@@ -91,7 +91,14 @@ from avial_lab.program.session import cluster_for
 from avial_lab.program.session import machine as session_machine
 from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
-from avial_lab.program.turns import DEFAULT_TRIPS, Walked, trips_in, turns_of, whole_demands
+from avial_lab.program.turns import (
+    DEFAULT_TRIPS,
+    Walked,
+    launches_by_phase,
+    trips_in,
+    turns_of,
+    whole_demands,
+)
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
 from avial_lab.runtime.launch.one_rank import OneRank
@@ -389,7 +396,8 @@ class Program:
                 self._walks.pop(next(iter(self._walks)))
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
-        costs = PhaseCosts(whole_demands(turns.begun, self.built.reports, self._weighed))
+        demands = whole_demands(turns.begun, self.built.reports, self._weighed)
+        costs = PhaseCosts(demands, launches=launches_by_phase(self.binary.manifest.kernels))
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             costs = replace(costs, profile=self._profile().seconds)

@@ -46,4 +46,8 @@ def test_moves_copies_and_bytes(cluster: Cluster) -> None:
     ]  # fmt: skip
     assert (plan.held_bytes, plan.device_bytes) == ((2560, 2560), (2560,))
     trace = program.run(cluster, check=True)
-    assert (trace.moves, trace.copies) == (plan.moves, plan.copies)
+    untimed = program.run(cluster, trace=False)
+    for each in (trace, untimed):
+        assert (each.moves, each.copies) == (plan.moves, plan.copies)
+        assert each.taken_bytes == plan.taken_bytes == (("gpu0", 2560),)
+    assert not untimed.events

@@ -77,6 +77,24 @@ def test_positive_divisors_are_left_alone() -> None:
     avial_lab.compile(in_loop(body), arrays={"A": np.arange(8.0)})
 
 
+# -- transposes of nothing, of which MLIR has no permutation ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%a = memref.alloc() : memref<i64>\n"
+        "linalg.transpose ins(%a : memref<i64>) outs(%a : memref<i64>) permutation = []",
+        "%v = arith.constant dense<1> : vector<i64>\n"
+        "%t = vector.transpose %v, [] : vector<i64> to vector<i64>",
+    ],
+)
+def test_a_transpose_has_dimensions(body: str) -> None:
+    assert told(function(body)).startswith("a transpose without dimensions")
+    commented = "\n".join(f"// {line}" for line in body.splitlines())
+    avial_lab.compile(function(commented), arrays={"A": np.arange(8.0)})
+
+
 # -- constants, arrays, resources ------------------------------------------------------------------
 
 

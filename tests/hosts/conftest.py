@@ -97,7 +97,7 @@ def ran_on_files(rig: Rig) -> bool:
 
 
 class Client:
-    """A process on `login` (client.py), whose process is its own."""
+    """A process on `login` (client.py)."""
 
     def __init__(self, rig: Rig, environment: Mapping[str, str] | None = None) -> None:
         self.process = rig.start(

@@ -170,8 +170,8 @@ class Trial:
 
         def end() -> None:
             late.set()
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGUSR1)  # it says where it is (client.py)
+            for child in psutil.Process(process.pid).children():
+                child.send_signal(signal.SIGUSR1)  # it says where it is (client.py)
             time.sleep(1)
             process.kill()
 

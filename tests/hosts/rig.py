@@ -72,7 +72,8 @@ touch {keys}/{name}.up
 while [ ! -e {keys}/go ]; do sleep 0.02; done
 if [ {name} != login ]; then {sshd} -f {keys}/{name}.sshd -E {keys}/{name}.log; fi
 touch {keys}/{name}.ready
-exec sleep infinity
+sleep infinity &
+wait  # for that, and whoever has lost its parent
 """
 
 
@@ -88,12 +89,12 @@ class Host:
     address: str
     process: subprocess.Popen[bytes]
     pid: int
-    own_processes: bool
 
     def command(self, *program: str) -> list[str]:
-        """`program`, as it is started on this host."""
-        spaces = ["-n", "-u", "-m"] + (["-p"] if self.own_processes else [])
-        return ["nsenter", "-t", str(self.pid), *spaces, "--", *program]
+        """`program`, as it is started on this host; it ends with the process of this command."""
+        spaces = ("-n", "-u", "-m", "-p")
+        bound = ("setpriv", "--pdeathsig", "KILL")
+        return ["nsenter", "-t", str(self.pid), *spaces, "--", *bound, *program]
 
     def run(self, *program: str, timeout: float = 60) -> str:
         """What it prints; fails with that if it fails."""
@@ -120,9 +121,9 @@ class Host:
         nobody = ("lladdr", "02:00:00:00:00:fe", "dev", "eth0", "nud", "permanent")
         self.run("ip", "neigh", "replace", other.address, *nobody)
 
-    def slow_down(self, rate: str) -> None:
+    def slow_down(self, rate: str, *, burst: str = "1mb") -> None:
         """What it sends goes at that rate, `1gbit` say."""
-        limit = ("rate", rate, "burst", "1mb", "latency", "50ms")
+        limit = ("rate", rate, "burst", burst, "latency", "50ms")
         self.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *limit)
 
     def cut_off(self) -> None:
@@ -152,7 +153,7 @@ class Rig:
         environment: Mapping[str, str] | None = None,
         asks: bool = False,
     ) -> subprocess.Popen[str]:
-        """The program on a host; the process is the program's own where the host is `login`."""
+        """The program on a host; the process is its parent, which ends as it does."""
         return subprocess.Popen(
             self.hosts[host].command(*program),
             stdin=subprocess.PIPE if asks else subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -179,9 +180,7 @@ class Rig:
         return subprocess.CompletedProcess(command, process.returncode, out, error)
 
     def processes(self, node: Host, words: str) -> list[str]:
-        """The command lines on that node that hold `words`. What has ended is none: a node's first
-        process, which is `sleep`, collects nobody.
-        """
+        """The command lines on that node that hold `words`."""
         lines = node.run("ps", "-eo", "pid,args").splitlines()
         over = ("ps -eo", "<defunct>")
         return [line for line in lines if words in line and not any(word in line for word in over)]
@@ -312,8 +311,7 @@ def _write(folder: Path, addresses: Mapping[str, str]) -> None:
 
 def _host(folder: Path, name: str, address: str) -> Host:
     script = _HOST.format(name=name, keys=folder, sshd=shutil.which("sshd", path=_PATH))
-    own = name != LOGIN
-    spaces = ["-n", "-u", "-m"] + (["-p", "-f", "--mount-proc", "--kill-child"] if own else [])
+    spaces = ["-n", "-u", "-m", "-p", "-f", "--mount-proc", "--kill-child"]
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces, "sh", "-c", script],
         env=os.environ | {"PATH": _PATH}, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -321,8 +319,7 @@ def _host(folder: Path, name: str, address: str) -> Host:
     )  # fmt: skip
     _wait_for(folder / f"{name}.up", process)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    pid = int(children.read_text().split()[0]) if own else process.pid
-    return Host(name, address, process, pid, own)
+    return Host(name, address, process, int(children.read_text().split()[0]))
 
 
 def _connect(rig: Rig) -> None:
@@ -333,7 +330,8 @@ def _connect(rig: Rig) -> None:
         login.run("ip", "link", "add", f"port{k}", "type", "veth", "peer", "name", f"end{k}")
         login.run("ip", "link", "set", f"port{k}", "master", "br0", "up")
         if host is not login:
-            login.run("ip", "link", "set", f"end{k}", "netns", str(host.pid))
+            there = ["ip", "link", "set", f"end{k}", "netns", str(host.pid)]
+            subprocess.run(["nsenter", "-t", str(login.pid), "-n", "--", *there], check=True)
         host.run("ip", "link", "set", f"end{k}", "name", "eth0")
         host.run("ip", "addr", "add", f"{host.address}/24", "dev", "eth0")
         host.run("ip", "link", "set", "eth0", "up")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable
 
@@ -40,7 +38,7 @@ def test_a_controller_that_is_killed(rig: Rig, client: Client, busy: bool) -> No
     started = client.ask(f"start {NODES} 1")
     if busy:
         client.run_for_ever()
-    os.kill(started["pids"]["controller"], signal.SIGKILL)
+    rig.login.run("kill", "-9", str(started["pids"]["controller"]))
     if busy:
         told = client.hear()
         assert "the controller has ended" in told["error"]

@@ -125,6 +125,22 @@ def test_files_of_a_run_over_slow_links_are_squeezed(
     assert max(there, back) < 0.7 * a.nbytes
 
 
+def test_hosts_on_links_of_50_kilobytes_a_second_are_not_lost(own_rig: Rig, tmp_path: Path) -> None:
+    """1.5 MiB of random numbers there, for half a minute, of which a host is 7 s behind the client
+    that has sent all of it.
+    """
+    for host in own_rig.hosts.values():
+        host.slow_down("400kbit", burst="16kb")
+    program = own_rig.folder / "doubled.mlir"
+    program.write_text(DOUBLED.replace("1024", "192").replace("3072", "1024"))
+    a = np.random.default_rng(0).random((192, 1024))
+    np.save(tmp_path / "a.npy", a)
+    files = ("--in", f"a={tmp_path / 'a.npy'}", "--out", f"b={tmp_path / 'b.npy'}")
+    done = own_rig.lab("run", str(program), "--hosts", NODES, *files, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "b.npy"), 2 * a)
+
+
 DOUBLED = """
 func.func @doubled(%a: memref<1024x3072xf64>, %b: memref<1024x3072xf64>) {
   affine.for %i = 0 to 1024 {
@@ -168,7 +184,7 @@ def test_hosts_are_measured_with_a_line_for_each_class_of_link(own_rig: Rig) -> 
     assert [node.ranks for node in machine.speeds.nodes] == [2, 2, 2]
     assert [node.name for node in machine.speeds.nodes] == NODES.split(",")
     latency, rate = machine.speeds.between(["node1", "node2"])
-    assert rate[0, 1] == rate[1, 0] < 400e6 < rate[0, 0]
+    assert rate[0, 1] == rate[1, 0] < rate[0, 0]
     assert latency[0, 1] > latency[0, 0]
     assert "messages between hosts: " in done.stdout
     wait_until(lambda: nothing_left(own_rig), "the ranks to be gone")
@@ -225,7 +241,7 @@ def test_files_that_the_nodes_see_are_read_there(rig: Rig) -> None:
     shutil.rmtree(mine.parent)
     assert done.returncode == 0, done.stderr
     assert f"'a' sent to node1, node2, node3: there {mine} cannot be read" in done.stdout
-    assert sent_bytes(rig.login) - before > a.nbytes
+    assert sent_bytes(rig.login) - before > 0.7 * a.nbytes  # squeezed, on a busy machine
     assert np.array_equal(np.load(rig.folder / "d.npy"), expected)
     assert np.array_equal(np.load(rig.folder / "large.npy"), a)
 

@@ -4,6 +4,7 @@ the run, and what does not fit is told by array and device with nothing written.
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 import avial_lab
+from avial_lab.artifact import device_memory
 from avial_lab.artifact.device_memory import WAY_OUT, Stay, fullest, most_bytes
+from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import OptionError, RunError
+from avial_lab.core.regions import Box
+from avial_lab.core.runtime_constants import GRANULE
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.native.loader import LoadedProgram, digest
 from avial_lab.runtime.rank import engine
@@ -177,6 +184,92 @@ def test_only_the_last_program_keeps_memory(
             done = engine.run(programs[-1], manifest, 0, inputs, journal=journal, options=Options())
             assert done.taken_bytes == (("gpu0", 2 * BYTES),)
             assert dropped == programs[:-1]
+
+
+LARGE = 1 << 22
+STENCIL = f"""
+    func.func @f(%A: memref<{LARGE}xf32>, %B: memref<{LARGE}xf32>) {{
+      affine.for %i = 1 to {LARGE - 1} {{
+        %x = affine.load %A[%i - 1] : memref<{LARGE}xf32>
+        %y = affine.load %A[%i + 1] : memref<{LARGE}xf32>
+        %z = arith.addf %x, %y : f32
+        affine.store %z, %B[%i] : memref<{LARGE}xf32>
+      }}
+      return
+    }}"""
+PART = f"""avial.schedule %A: memref<{LARGE}xf32>, %B: memref<{LARGE}xf32> {{
+      %gpu = avial.target {{arch = "gpu"}}
+      %some = avial.task %gpu, %A, %B {{
+        affine.for %i = 0 to 10 {{
+          %x = affine.load %A[%i + {2 * GRANULE // 4 - 5}] : memref<{LARGE}xf32>
+          affine.store %x, %B[%i] : memref<{LARGE}xf32>
+        }}
+      }}
+    }}"""
+
+
+def large() -> dict[str, np.ndarray]:
+    return {"A": np.arange(LARGE, dtype=np.float32), "B": np.zeros(LARGE, np.float32)}
+
+
+def test_a_gpu_has_memory_for_its_share_alone() -> None:
+    """Of arrays of eight granules: two and one of its neighbours', or two, of what it reads; two of
+    what it writes. What the last element of a granule needs lies in the next one.
+    """
+    program = compiled(STENCIL, large(), gpus=4)
+    taken = [("gpu0", 5), ("gpu1", 6), ("gpu2", 6), ("gpu3", 5)]
+    assert program.plan.taken_bytes == tuple((gpu, n * GRANULE) for gpu, n in taken)
+    for seed in (0, 1):
+        assert program.run(check=True, device_seed=seed).taken_bytes == program.plan.taken_bytes
+
+
+def test_a_task_has_memory_for_its_boxes_alone() -> None:
+    given = large()
+    program = compiled(PART, given, gpu_memory=3 * GRANULE)
+    assert [stay.granules for stay in program.plan.stays] == [((1, 3),), ((0, 1),)]
+    trace = program.run(check=True)
+    assert trace.taken_bytes == program.plan.taken_bytes == (("gpu0", 3 * GRANULE),)
+    np.testing.assert_array_equal(given["B"][:10], np.arange(10) + 2 * GRANULE // 4 - 5)
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_what_is_not_mapped_is_not_touched(name: str) -> None:
+    """A copy is refused, and a kernel ends its process; nothing is written."""
+    given = large()
+    program = compiled(PART, given)
+    stays = (
+        replace(stay, granules=((4, 5),)) if stay.storage == name else stay
+        for stay in program.plan.stays
+    )
+    manifest = replace(program.binary.manifest, stays=tuple(stays))
+    built = replace(program.built, binary=replace(program.binary, manifest=manifest))
+    said = "a copy leaves the memory" if name == "A" else "rank 0 of 1 died of SIGSEGV"
+    with pytest.raises(RunError, match=said):
+        replace(program, built=built).run()
+    assert not given["B"].any()
+
+
+@drawn(st.data())
+def test_granules_of_boxes(data: st.DataObject) -> None:
+    """Against a count of the bytes that each box has."""
+    shape = tuple(data.draw(st.lists(st.integers(1, 9), max_size=4)))
+    storage = Storage("a", shape, data.draw(st.sampled_from([1, 2, 8])), ("a",))
+    boxes: list[Box] = []
+    used = np.zeros((*shape, storage.itemsize), bool)
+    for _ in range(data.draw(st.integers(0, 3))):
+        ends = [sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2))) for n in shape]
+        boxes.append(Box(tuple(low for low, _ in ends), tuple(high for _, high in ends)))
+        used[boxes[-1].slices] = True
+    granule = data.draw(st.sampled_from([1, 4, 8, 32]))
+    bits = np.resize(np.append(used, np.zeros(granule, bool)), (used.size // granule + 1, granule))
+    bits.reshape(-1)[used.size :] = False
+    wanted = set(np.flatnonzero(bits.any(axis=1)).tolist())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_memory, "GRANULE", granule)
+        patch.setattr(device_memory, "LEAST_MAPPED", 0)
+        runs = device_memory.granules_of(storage, boxes)
+    assert {g for start, stop in runs for g in range(start, stop)} == wanted
+    assert all(stop < start for (_, stop), (start, _) in itertools.pairwise(runs))
 
 
 def test_what_is_no_limit() -> None:

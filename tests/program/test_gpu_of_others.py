@@ -384,17 +384,6 @@ REFUSED = {
         10,
     ),
     "kernel @m::@k is not in the program as a gpu.func": (LOWERED, 4),
-    "the shared memory of this launch has a size that is known only at run time": (
-        launched(
-            "%m = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>\n"
-            "%r = arith.addi %v, %v : i32",
-            "i32",
-            64,
-            "dynamic_shared_memory_size %size",
-        ).replace("%n =", "%d = memref.dim %a, %c1 : memref<2x64xi32>\n"
-                  "%size = arith.index_cast %d : index to i32\n%n ="),
-        8,
-    ),
 }  # fmt: skip
 
 

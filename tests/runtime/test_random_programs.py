@@ -41,32 +41,54 @@ def test_the_reference_is_what_the_text_says(program: RandomProgram) -> None:
         np.testing.assert_array_equal(answer.data[storage.name].reshape(wanted.shape), wanted)
 
 
-def check(cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync) -> None:
+def check(
+    cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync, *, gpus: int, seed: int
+) -> None:
+    """Its values; and what it moves, copies and takes of GPUs' memory is what was planned, whether
+    its steps are timed or not.
+    """
     expected = program.expected()
-    compiled = compile_program(program.text, arrays=program.arrays, ranks=ranks, gpus=1, sync=sync)
-    compiled.run(cluster)
+    compiled = compile_program(
+        program.text, arrays=program.arrays, ranks=ranks, gpus=gpus, sync=sync
+    )
+    trace = compiled.run(cluster, trace=bool(seed % 2), device_seed=seed)
+    assert set(trace.moves) == set(compiled.plan.moves)
+    assert set(trace.copies) == set(compiled.plan.copies)
+    assert trace.taken_bytes == compiled.plan.taken_bytes
     for name, array in program.arrays.items():
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
 
 @pytest.mark.mpi
 @QUICK
-@given(program=programs(), ranks=st.integers(1, 3), sync=st.sampled_from(Sync))
+@given(
+    program=programs(),
+    ranks=st.integers(1, 3),
+    sync=st.sampled_from(Sync),
+    gpus=st.integers(1, 3),
+    seed=st.integers(0, 3),
+)
 def test_a_run_is_what_the_text_says(
-    cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync
+    cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync, gpus: int, seed: int
 ) -> None:
-    check(cluster, program, ranks, sync)
+    check(cluster, program, ranks, sync, gpus=gpus, seed=seed)
 
 
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @THOROUGH
-@given(program=programs(most_tasks=20), ranks=st.integers(1, 7), sync=st.sampled_from(Sync))
+@given(
+    program=programs(most_tasks=20),
+    ranks=st.integers(1, 7),
+    sync=st.sampled_from(Sync),
+    gpus=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)
 def test_many_runs_are_what_the_text_says(
-    wide_cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync
+    wide_cluster: Cluster, program: RandomProgram, ranks: int, sync: Sync, gpus: int, seed: int
 ) -> None:
-    check(wide_cluster, program, ranks, sync)
+    check(wide_cluster, program, ranks, sync, gpus=gpus, seed=seed)
 
 
 @pytest.fixture(scope="module")

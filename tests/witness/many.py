@@ -1,8 +1,8 @@
 """Many random programs three ways, in one process and most of them without ranks.
 
-`python -m tests.witness.many SEED [SECONDS [BODIES]]`: programs of so many bodies each until the
-time is over; what differs is printed as text and arrays, and the exit status says whether any did.
-Every `ON_RANKS`-th program runs on ranks of a cluster as well.
+`python -m tests.witness.many SEED [SECONDS [MOST]]`: modules of one to `MOST` programs each until
+the time is over; what differs is printed as text and arrays, and the exit status says whether any
+did. Every third module is of tasks; every `ON_RANKS`-th runs on ranks of a cluster.
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 import avial_lab
 from avial_lab.core.errors import FaultWarning
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.launch.one_rank import OneRank, one_rank
 from tests.witness import interpret
-from tests.witness.drawn import Drawn, functions, schedules
-from tests.witness.values import Undefined
+from tests.witness.drawn import Drawn
+from tests.witness.packed import first_difference, packed
 
-BATCH = 10
 ON_RANKS = 8
 RANKS = 3
 
 SPENT: defaultdict[str, float] = defaultdict(float)
+"""Seconds, by what."""
 
 
 def tell(line: str) -> None:
@@ -38,7 +37,7 @@ def tell(line: str) -> None:
 
 
 def differs(program: Drawn, place: Cluster | OneRank, ranks: int) -> str:
-    """What is different, or raised; empty where all three say the same."""
+    """What is different, or raised; empty where all three say the same. Raises Undefined."""
     began = time.perf_counter()
     want = interpret(program.text, program.arrays)
     SPENT["interpreter"] += time.perf_counter() - began
@@ -58,54 +57,32 @@ def differs(program: Drawn, place: Cluster | OneRank, ranks: int) -> str:
     return ""
 
 
-def drawn(name: str, bodies: int) -> list[Drawn]:
-    """A few programs; always the same of one name."""
-    found: list[Drawn] = []
-
-    @seed(name)
-    @settings(
-        max_examples=BATCH, database=None, deadline=None, phases=[Phase.generate],
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
-    @given(program=st.one_of(functions(most=bodies), functions(most=bodies), schedules()))
-    def draw(program: Drawn) -> None:
-        found.append(program)
-
-    draw()
-    return found
-
-
 def main(arguments: Sequence[str]) -> int:
-    number, seconds, bodies = (*map(int, arguments), *(0, 600, 8)[len(arguments) :])
-    ends, done, wrong = time.monotonic() + seconds, 0, 0
+    number, seconds, most = (*map(int, arguments), *(0, 600, 40)[len(arguments) :])
+    ends, module, done, wrong = time.monotonic() + seconds, 0, 0, 0
     cluster: list[Cluster] = []
 
     def on_ranks() -> Cluster:
         cluster[:] = cluster or [Cluster.start(cpu=RANKS, gpu=0)]
         return cluster[0]
 
-    def check(program: Drawn) -> None:
-        nonlocal done, wrong
-        done += 1
-        many = done % ON_RANKS == 0
-        try:
-            found = differs(program, on_ranks() if many else one_rank(), RANKS if many else 1)
-        except Undefined:
-            return
-        if found:
-            wrong += 1
-            tell(f"WRONG {done}, {RANKS if many else 1} ranks: {found}\n{program!r}")
-
-    batch = 0
     while time.monotonic() < ends:
+        module += 1
+        many = module % ON_RANKS == 0
         began = time.perf_counter()
-        programs = drawn(f"{number} {batch}", bodies)
+        programs = packed(f"{number} {module}", 1 + 7 * module % most, tasks=module % 3 == 0)
         SPENT["drawing"] += time.perf_counter() - began
-        for program in programs:
-            check(program)
-        batch += 1
-        spent = ", ".join(f"{what} {s:.0f} s" for what, s in SPENT.items())
-        tell(f"{time.strftime('%T')} {done} programs, {wrong} wrong; {spent}")
+        place, ranks = (on_ranks(), RANKS) if many else (one_rank(), 1)
+        found = first_difference(programs, partial(differs, place=place, ranks=ranks))
+        done += len(programs.bodies)
+        if found is not None:
+            wrong += 1
+            tell(f"WRONG module {module}, {ranks} ranks: {found[0]}\n{found[1]!r}")
+        if module % 5 == 0 or time.monotonic() > ends:
+            spent = ", ".join(f"{what} {s:.0f} s" for what, s in SPENT.items())
+            tell(
+                f"{time.strftime('%T')} {done} programs in {module} modules, {wrong} wrong; {spent}"
+            )
     for each in cluster:
         each.stop()
     return bool(wrong)

@@ -46,9 +46,9 @@ def array_of(kind: ir.MemRefType, words: Sequence[ir.Value]) -> ir.Value:
     """The array, of the words that are given, at the insertion point."""
     i64 = ir.IntegerType.get_signless(64)
     extents = f", array<{kind.rank} x i64>" * 2 if kind.rank else ""
-    whole = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{extents})>")
-    value = ir.Operation.create("llvm.mlir.poison", [whole]).result
     pointer, *rest = words
+    whole = ir.Type.parse(f"!llvm.struct<({pointer.type}, {pointer.type}, i64{extents})>")
+    value = ir.Operation.create("llvm.mlir.poison", [whole]).result
     given = iter(rest)
     for place in (0, ALIGNED):
         value = llvm.insertvalue(value, pointer, [place])

@@ -43,15 +43,30 @@ LAUNCH = "avial.launch"
 """On a call that a device is to make: of each operand the number of the array, -1 for a number."""
 
 KERNEL = "avial.kernel"
-"""On a function: what one thread of a kernel does, with the threads of a block in x, y and z. Its
-last six arguments are the numbers of the block and of the thread in it.
+"""On a function: what one thread of a kernel does, with the threads of a block in x, y and z; 0
+where that is known at run time only. Its last six arguments are the numbers of the block and of the
+thread in it.
 """
 
 BLOCKS = "avial.blocks"
 """On such a function: in words how many blocks there are in x, y and z."""
 
+LAUNCHES = "avial.launches"
+"""On such a function: how often one call of its launcher launches it, where that is not once."""
+
 QUEUED = "avial.queued"
-"""On a call of a kernel's grid, whose last three operands are its blocks: the kernel's name."""
+"""On a call of a kernel's grid: the kernel's name. The last three operands are its blocks; of a
+launch that a text writes they are its blocks, its threads, and the bytes that these share.
+"""
+
+LAUNCH_SIZES = 7
+"""So many; they are on a call with the next attribute."""
+
+WRITTEN = "avial.written"
+"""On a call of the grid of a launch that a text writes."""
+
+NOT_EMULATED = "avial.not_emulated"
+"""On the grid of a kernel that only a real device runs: why, for people."""
 
 LAUNCHER = "avial.launcher"
 """On a function that a device runs: it only computes grids, and puts kernels into a queue."""

@@ -149,7 +149,11 @@ def kept_dimensions(subview: ir.Operation) -> list[int]:
         [1, n, 1, m] as memref<1x?x?xf32>: 0, 1, 3
     """
     sizes = list(ir.DenseI64ArrayAttr(subview.attributes["static_sizes"]))
-    shape = list(ir.MemRefType(subview.results[0].type).shape)
+    return dimensions_left(sizes, list(ir.MemRefType(subview.results[0].type).shape))
+
+
+def dimensions_left(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """Those of a window of these `sizes` that are left in `shape`."""
     surplus = len(sizes) - len(shape)
     kept: list[int] = []
     for dim, size in enumerate(sizes):

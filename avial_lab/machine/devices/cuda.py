@@ -88,6 +88,42 @@ def capability(arch: str) -> int:
     return int(digits[1]) if digits else 0
 
 
+_SINCE = {
+    "nvgpu.device_async_": "sm_80", "nvgpu.ldmatrix": "sm_75", "nvgpu.mbarrier.": "sm_80",
+    "nvgpu.mma.": "sm_80", "nvgpu.tma.": "sm_90", "nvgpu.warpgroup.": "sm_90a",
+    "nvvm.cluster.": "sm_90", "nvvm.cp.async.": "sm_80", "nvvm.cp.async.bulk": "sm_90",
+    "nvvm.elect.sync": "sm_90", "nvvm.fence.": "sm_90", "nvvm.griddepcontrol": "sm_90",
+    "nvvm.ldmatrix": "sm_75", "nvvm.mapa": "sm_90", "nvvm.mbarrier.": "sm_80",
+    "nvvm.mma.": "sm_80", "nvvm.read.ptx.sreg.cluster": "sm_90", "nvvm.redux.sync": "sm_80",
+    "nvvm.setmaxregister": "sm_90a", "nvvm.stmatrix": "sm_90", "nvvm.tcgen05.": "sm_100a",
+    "nvvm.wgmma.": "sm_90a",
+}  # fmt: skip
+"""The first chip that has what begins so in MLIR's dialects of NVIDIA (PTX ISA, target notes): one
+with a letter, no other.
+"""
+
+
+def first_chip_with(operation: str) -> str:
+    """The first one that does what that operation of MLIR stands for.
+
+    >>> first_chip_with("nvvm.cp.async.bulk.prefetch"), first_chip_with("gpu.barrier")
+    ('sm_90', 'sm_70')
+    """
+    found = (each for each in _SINCE if operation.startswith(each))
+    longest = max(found, key=len, default="")
+    return _SINCE.get(longest, OLDEST_CHIP)
+
+
+def has(arch: str, chip: str) -> bool:
+    """Whether a target of that architecture does what was new with a chip: any GPU, or a certain.
+
+    >>> has("gpu", "sm_90"), has("sm_90", "sm_80"), has("sm_90", "sm_90a"), has("sm_100", "sm_90a")
+    (True, True, True, False)
+    """
+    own, first = capability(arch), capability(chip)
+    return not own or own == first or (own > first and chip[-1].isdigit())
+
+
 def is_exact(arch: str) -> bool:
     """Whether code for it runs on GPUs of that very capability alone.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from avial_lab.artifact.device_memory import Stay
+from avial_lab.artifact.device_memory import Runs, Stay
 from avial_lab.artifact.plan import EventTotal, Footprint, PhaseCount
 from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
@@ -164,10 +164,12 @@ class Ownership:
 
     def stays(self) -> tuple[Stay, ...]:
         """Of a plan alone."""
+        granules: dict[tuple[int, int], Runs] = {}
+        for place, number, start, stop in _rows(self._table(Table.GRANULES), 4):
+            granules[place, number] = (*granules.get((place, number), ()), (start, stop))
         return tuple(
-            Stay(place, storage.name, storage.nbytes, first, last)
+            Stay.of(place, self.storages[number], first, last, granules.get((place, number), ()))
             for place, number, first, last in _rows(self._table(Table.STAYS), 4)
-            for storage in (self.storages[number],)
         )
 
     def totals(self) -> tuple[EventTotal, ...]:

@@ -48,14 +48,22 @@ def choose(
     ranks: int,
     drivers: Sequence[int],
     stays: Sequence[Stay],
-) -> np.ndarray:
-    """Tells the program of the next run's devices, and when they are through with arrays; the array
-    that it is told by has to live as long as the run.
+) -> tuple[np.ndarray, ...]:
+    """Tells the program of the next run's devices, what they use of arrays, and when they are
+    through with them; the arrays that it is told by have to live as long as the run.
     """
     number = {storage.name: k for k, storage in enumerate(storages)}
     last = np.full((max(len(drivers), 1), max(len(storages), 1)), -1, np.int64)
     for stay in stays:
         last[stay.place - ranks, number[stay.storage]] = stay.last
+    granules = np.array(
+        [
+            (stay.place - ranks, number[stay.storage], *run)
+            for stay in stays
+            for run in stay.granules
+        ],
+        np.int64,
+    )
     program.set_globals(
         {
             "avial_driver": DRIVERS[devices.driver],
@@ -63,9 +71,11 @@ def choose(
             "avial_memory_limit": devices.memory_bytes,
             "avial_last_uses": last.ctypes.data if stays else 0,
             "avial_last_arrays": last.shape[1],
+            "avial_granules": granules.ctypes.data if len(granules) else 0,
+            "avial_granule_runs": len(granules),
         }
     )
-    return last
+    return last, granules
 
 
 class _Cubin(ctypes.Structure):
@@ -128,7 +138,7 @@ class Places:
     ranks: int
     rank: int
     drivers: tuple[int, ...]
-    _last: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    _told: tuple[np.ndarray, ...] = field(default=(), repr=False)
 
     def begin(
         self,
@@ -143,7 +153,7 @@ class Places:
 
         Raises RunError where they have not the memory that the `stays` need.
         """
-        self._last = choose(self.program, devices, storages, self.ranks, self.drivers, stays)
+        self._told = choose(self.program, devices, storages, self.ranks, self.drivers, stays)
         self.program.set_globals({"avial_ran": ran})
         library = self.program.library
         library.avial_places(

@@ -531,7 +531,10 @@ def run(
             return Outcome(rank, failure=failure, team=hands)
         recorder.read_clock(communicator)
         if resident is not None:
-            return Outcome(rank, session.times(), session.held(), (), session.moves(), team=hands)
+            return Outcome(
+                rank, session.times(), session.held(), (), session.moves(),
+                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(),
+            )  # fmt: skip
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
         return Outcome(

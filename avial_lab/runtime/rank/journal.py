@@ -85,6 +85,11 @@ class Journal:
         return self._words.ctypes.data + self._words.itemsize
 
     @property
+    def step(self) -> int:
+        """What stands there: the step that was entered last; -1 before the first."""
+        return int(self._words[1])
+
+    @property
     def counts_address(self) -> int:
         """Where compiled code counts: bytes sent, then a word for each of `MOST_PHASES` phases."""
         return self._words.ctypes.data + 4 * self._words.itemsize

@@ -31,6 +31,7 @@ import json
 import os
 import re
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -64,7 +65,7 @@ PLACE = "{folder}"
 
 BEAT_S = 1.0
 SILENT_S = 7.0
-"""After which the hub takes a rank's host for lost."""
+"""After which the hub takes a rank's host for lost, unless bytes still arrive there."""
 
 RETRIES = 5
 """How often a packet of MPI's is sent again before its host is taken for lost: for 6 s (RFC 6298,
@@ -96,11 +97,18 @@ class Forged(Exception):
 
 
 class Line:
-    """One end of a connection: frames of a few words and bytes, in order."""
+    """One end of a connection: frames of a few words and bytes, in order.
+
+    limit_s: how long nothing may arrive, neither here nor there, before a TimeoutError. patience_s:
+    how much longer nothing may come from a machine that acknowledges what we send: it is busy.
+    """
 
     def __init__(self, connection: socket.socket, token: bytes, *, hub: bool) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(_STEP_S)
         self._socket, self._lock = connection, threading.Lock()
+        self.peer = "".join(map(str, connection.getpeername()[:1]))  # its address
+        self.limit_s, self.patience_s = SILENT_S, 0.0
         mine = secrets.token_bytes(16)
         connection.sendall(mine)
         theirs = self._exactly(16)
@@ -110,12 +118,36 @@ class Line:
         self._sent = self._taken = 0
 
     def send(self, kind: str, payload: bytes = b"", **words: object) -> None:
+        """Takes as long as it takes, while any of it arrives: of a slow link that is its life."""
+        with self._lock:
+            self._put(kind, payload, words)
+
+    def beat(self) -> None:
+        """Says that we are here, unless something is on its way, which says so as well."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            door = select.poll()
+            door.register(self._socket, select.POLLOUT)
+            if door.poll(0):
+                self._put("beat", b"", {})
+        finally:
+            self._lock.release()
+
+    def _put(self, kind: str, payload: bytes, words: dict[str, object]) -> None:
         header = json.dumps({"kind": kind, **words}).encode()
         frame = _FRAME.pack(len(header), len(payload)) + header + payload
-        with self._lock:
-            code = self._code(self._ways[0], self._sent, frame)
-            self._sent += 1
-            self._socket.sendall(frame + code)
+        code = self._code(self._ways[0], self._sent, frame)
+        self._sent += 1
+        left = memoryview(frame + code)
+        silence = _Silence(self)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+                silence = _Silence(self)
+            except TimeoutError:
+                if silence.lasted_s() > self.limit_s:
+                    raise
 
     def receive(self) -> tuple[dict[str, object], bytes]:
         """The next frame; EOFError when the other side has gone, TimeoutError when it is silent."""
@@ -130,15 +162,25 @@ class Line:
         self._taken += 1
         return json.loads(rest[:header]), rest[header:]
 
-    def limit(self, seconds: float) -> None:
-        self._socket.settimeout(seconds)
-
     def unanswered_bytes(self) -> int:
-        """Of what was sent: what the other side's machine has not acknowledged yet (Linux)."""
-        import termios
-        from fcntl import ioctl
+        """Of what was sent: what the other side's machine has not acknowledged yet; 0 elsewhere
+        than on Linux.
+        """
+        with contextlib.suppress(OSError, ImportError):
+            import termios
+            from fcntl import ioctl
 
-        return struct.unpack("i", ioctl(self._socket, termios.TIOCOUTQ, b"\0" * 4))[0]
+            return struct.unpack("i", ioctl(self._socket, termios.TIOCOUTQ, b"\0" * 4))[0]
+        return 0
+
+    def is_acknowledged(self) -> bool:
+        """Whether the other side's machine has just acknowledged something (Linux): it is there,
+        though it may have no time to say more.
+        """
+        with contextlib.suppress(OSError, AttributeError, struct.error):
+            facts = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+            return struct.unpack_from("I", facts, _LAST_ACK)[0] < 1000 * _RECENT_S
+        return False
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -148,15 +190,52 @@ class Line:
     def _exactly(self, count: int) -> bytes:
         data = bytearray()
         while len(data) < count:
-            piece = self._socket.recv(min(count - len(data), _CHUNK))
+            piece = self._piece(min(count - len(data), _CHUNK))
             if not piece:
                 raise EOFError
             data += piece
         return bytes(data)
 
+    def _piece(self, count: int) -> bytes:
+        """At most so many bytes."""
+        silence = _Silence(self)
+        while True:
+            try:
+                return self._socket.recv(count)
+            except TimeoutError:
+                lasted_s = silence.lasted_s()
+                if lasted_s < self.limit_s:
+                    continue
+                if lasted_s > self.limit_s + self.patience_s or not self.is_acknowledged():
+                    raise
+
     def _code(self, way: bytes, number: int, frame: bytes) -> bytes:
         return hmac.digest(self._key, way + number.to_bytes(8, "big") + frame, "sha256")
 
+
+class _Silence:
+    """How long nothing has arrived that this end of a line sent."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._since_s = line, time.monotonic()
+        self._owed = line.unanswered_bytes()
+
+    def lasted_s(self) -> float:
+        before, self._owed = self._owed, self._line.unanswered_bytes()
+        if self._owed < before - _MORE_THAN_BEATS:
+            self._since_s = time.monotonic()
+        return time.monotonic() - self._since_s
+
+
+_STEP_S = 1.0
+"""How often who waits for the other side looks whether anything moves."""
+
+_MORE_THAN_BEATS = 1 << 12
+"""Bytes that arrive within a step: of beats alone they say no more than that a machine is there."""
+
+_RECENT_S = 3 * BEAT_S
+_LAST_ACK = 56
+"""Of `tcpi_last_ack_recv`, in milliseconds, in Linux's `struct tcp_info`."""
 
 GONE = (OSError, EOFError, Forged)
 """What a connection ends with; a time limit is an OSError."""
@@ -233,10 +312,9 @@ class _Way:
         """Until it is squeezed: from then on the compressor may be what is slow."""
         if self._squeezed or self._sent < _CHUNK:
             return
-        with contextlib.suppress(OSError, ImportError):  # elsewhere than on Linux
-            arrived = self._sent - self._line.unanswered_bytes()
-            if arrived >= _CHUNK:
-                self._bytes_per_s = arrived / max(time.monotonic() - self._began, 1e-6)
+        arrived = self._sent - self._line.unanswered_bytes()
+        if arrived >= _CHUNK:
+            self._bytes_per_s = arrived / max(time.monotonic() - self._began, 1e-6)
 
 
 def _keep(folder: Path, words: dict[str, object], data: bytes, *, allowed: str) -> None:
@@ -278,7 +356,7 @@ class Hub:
         while not self._ending.wait(BEAT_S):
             for line in list(self._lines.values()):
                 with contextlib.suppress(*GONE):
-                    line.send("beat")
+                    line.beat()
         self._end()
 
     def _end(self) -> None:
@@ -299,7 +377,6 @@ class Hub:
             threading.Thread(target=self._attend, args=(connection,), daemon=True).start()
 
     def _attend(self, connection: socket.socket) -> None:
-        connection.settimeout(SILENT_S)
         try:
             line = Line(connection, self._token, hub=True)
             words, _ = line.receive()
@@ -307,6 +384,7 @@ class Hub:
         except (*GONE, KeyError, ValueError):
             connection.close()  # somebody else
             return
+        line.patience_s = LEASE_S
         self._lines[rank] = line
         here = connection.getpeername()[0]
         self._hosts[here] = host
@@ -333,7 +411,9 @@ class Hub:
 
     def _note_cut(self, rank: int, host: str, far: str) -> None:
         """Where we still hear the other host: else it is that host which is lost."""
-        if time.monotonic() - self._heard.get(far, 0) < 3 * BEAT_S:
+        there = [line for line in list(self._lines.values()) if line.peer == far]
+        heard = time.monotonic() - self._heard.get(far, 0) < _RECENT_S
+        if heard or any(line.is_acknowledged() for line in there):
             how = f"MPI connection: no answer from {self._hosts[far]}, which the client reaches"
             self._write(f"{rank}.lost", f"{host}\n{how}\n".encode())
 
@@ -445,8 +525,14 @@ class Relay:
                 self._send_last()
                 self._line.send("exit", status=status)
                 # mpiexec ends the other ranks when this one is gone: the status comes first.
-                self._noted.wait(LAST_WORDS_S)
+                self._await_noted()
         return status
+
+    def _await_noted(self) -> None:
+        """As long as what was sent arrives, and `LAST_WORDS_S` more."""
+        silence = _Silence(self._line)
+        while not self._noted.wait(_STEP_S) and silence.lasted_s() < LAST_WORDS_S:
+            continue
 
     def _follow(self, process: subprocess.Popen[bytes]) -> int:
         beat = time.monotonic()
@@ -456,7 +542,7 @@ class Relay:
             try:
                 self._send_news()
                 if time.monotonic() > beat:
-                    self._line.send("beat")
+                    self._line.beat()
                     beat = time.monotonic() + BEAT_S
                     if far := unanswered(process.pid):
                         self._line.send("cut", address=far)
@@ -558,7 +644,7 @@ def rank(program: Sequence[str]) -> int:
     remover = _remove_at_our_end(folder)
     relay = Relay(line, number, folder)
     try:
-        line.limit(float(lease_s))
+        line.limit_s = float(lease_s)
         line.send("hello", rank=number, host=here, pid=os.getpid())
         relay.take_files()
         profile = folder / "profile"  # which ipyparallel's engines want
@@ -593,12 +679,13 @@ def _rank_number() -> int:
 
 def _remove_at_our_end(folder: Path) -> subprocess.Popen[bytes]:
     """However that comes: mpiexec kills its ranks, this process among them. The folder stays as
-    long as what is returned.
+    long as what is returned. It takes no environment along: on the client's own machine a guardian
+    kills what names the cluster's folder there.
     """
     process = subprocess.Popen(
         ["sh", "-c", 'read -r _; rm -rf -- "$0"', str(folder)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, cwd="/",
+        start_new_session=True, cwd="/", env={"PATH": os.environ.get("PATH", os.defpath)},
     )  # fmt: skip
     process.returncode = 0  # nobody waits for it
     return process

@@ -117,6 +117,8 @@ class StepSession:
         if self.manifest.drivers:
             addresses = [data.ctypes.data for data in self.seat.memory.values()]
             ran = address(self._rows[self._stamps :]) if traced else 0
+            self._given = given_rows(self.manifest.storages, self.seat.given)
+            tell_given(self.seat.program, self._given)
             self._places.begin(
                 self.manifest.storages,
                 addresses,
@@ -148,11 +150,11 @@ class StepSession:
         return self.seat.recorder.times(self._rows)
 
     def moves(self) -> tuple[Move, ...]:
-        """By the stamps of the steps that were run, where they are traced."""
+        """Of the steps that were run: those up to where the program says that it is."""
         sums: dict[tuple[str, int], tuple[int, int]] = {}
-        stamped = np.asarray(self._rows[: self._stamps : 2].any(axis=1)).tolist()
-        for step, ran in zip(self.manifest.programs[self.seat.rank], stamped, strict=False):
-            if step.kind is StepKind.SEND and ran:
+        steps = self.manifest.programs[self.seat.rank]
+        for step in steps[: self.seat.journal.step + 1]:
+            if step.kind is StepKind.SEND:
                 sent = self.manifest.transfers[step.transfer]
                 messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
                 sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
@@ -200,11 +202,11 @@ class OwnedSession:
         rows = given_rows(self.manifest.storages, seat.given)
         manifest = self.manifest
         if manifest.drivers:
-            self._last = choose(
+            self._told = choose(
                 seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
                 manifest.stays,
             )  # fmt: skip
-            seat.program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
+            tell_given(seat.program, rows)
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         if manifest.drivers and not self._ownership.error:
@@ -269,6 +271,11 @@ def given_rows(
         for array in (given[storage.name][0],)
     ]
     return np.array(rows, np.uint64).reshape(-1, 4).view(np.int64)
+
+
+def tell_given(program: LoadedProgram, rows: np.ndarray) -> None:
+    """The rows have to live as long as the run."""
+    program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
 
 
 session_of.register(KnownMessages, StepSession)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import struct
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from avial_lab.runtime.rank.relay import Forged, Hub, Line, _Way
+from avial_lab.runtime.launch.guardian import _names_it
+from avial_lab.runtime.rank import relay
+from avial_lab.runtime.rank.relay import Forged, Hub, Line, _remove_at_our_end, _Way
 from tests.waiting import wait_until
 
 TOKEN = b"secret"
@@ -139,6 +142,99 @@ def test_a_rank_writes_its_own_files_and_no_others(served, name):
     line.send("file", b"x", name=name, first=True, last=True)
     wait_until(lambda: (folder / "1.lost").exists())
     assert {path.name for path in folder.iterdir()} == before | {"1.lost"}
+
+
+def test_what_removes_a_folder_is_not_killed_with_what_names_it(tmp_path, monkeypatch):
+    """Where the client is on the rank's own machine."""
+    folder = tmp_path / "avial-rank-0-x"
+    folder.mkdir()
+    monkeypatch.setenv("IPP_PROFILE_DIR", f"{tmp_path}/profile")
+    remover = _remove_at_our_end(folder)
+    wait_until(lambda: b"read" in Path(f"/proc/{remover.pid}/cmdline").read_bytes())
+    assert not _names_it(remover.pid, tmp_path)
+    assert remover.stdin is not None
+    remover.stdin.close()
+    wait_until(lambda: not folder.exists())
+
+
+class _Clock:
+    """Of a line whose socket is never ready; a step of its time goes by when it is waited for."""
+
+    def __init__(self, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s, self.owed, self.arrives, self.recent_s = 0.0, 4 << 20, 0, 0.0
+        line._socket.close()
+        line._socket = self  # type: ignore[assignment]
+        line.unanswered_bytes = lambda: self.owed  # type: ignore[method-assign]
+        line.is_acknowledged = lambda: self.now_s <= self.recent_s  # type: ignore[method-assign]
+        monkeypatch.setattr(relay.time, "monotonic", lambda: self.now_s)
+
+    def send(self, _: memoryview) -> int:
+        self.now_s += relay._STEP_S
+        self.owed -= min(self.arrives, self.owed)
+        raise TimeoutError
+
+    def recv(self, _: int) -> bytes:
+        self.send(memoryview(b""))
+        return b""
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Line, _Clock]]:
+    line, other = pair()
+    with monkeypatch.context() as here:
+        yield line, _Clock(line, here)
+    other.close()
+
+
+def test_bytes_that_arrive_are_life_whichever_way_nothing_else_comes(silent):
+    """4 MiB at 50 kB/s, which take 84 s; then silence."""
+    line, clock = silent
+    line.patience_s = 1000.0
+    clock.arrives, clock.recent_s = 50_000, 84.0
+    with pytest.raises(TimeoutError):
+        line.send("file", b"x")
+    assert 84 < clock.now_s <= 84 + relay.SILENT_S + 2
+    clock.owed, clock.recent_s = 4 << 20, clock.now_s + 84.0
+    began = clock.now_s
+    with pytest.raises(TimeoutError):
+        line.receive()
+    assert 84 < clock.now_s - began <= 84 + relay.SILENT_S + 2
+
+
+def test_a_host_that_acknowledges_is_waited_for_and_one_that_does_not_is_lost(silent):
+    """Beats alone arrive; the relay there says nothing."""
+    line, clock = silent
+    line.patience_s, clock.arrives, clock.recent_s = 40.0, 100, 1e9
+    with pytest.raises(TimeoutError):
+        line.receive()
+    assert 47 <= clock.now_s <= 49
+    clock.now_s, clock.recent_s = 0.0, 3.0
+    with pytest.raises(TimeoutError):
+        line.receive()
+    assert relay.SILENT_S <= clock.now_s <= relay.SILENT_S + 1
+
+
+def test_a_beat_does_not_wait_for_what_is_on_its_way():
+    hub, rank = pair()
+    with hub._lock:
+        hub.beat()
+    hub.beat()
+    assert rank.receive() == ({"kind": "beat"}, b"")
+    with _full(hub):
+        hub.beat()
+    hub.close()
+    rank.close()
+
+
+@contextlib.contextmanager
+def _full(line: Line) -> Iterator[None]:
+    """Its socket takes no more."""
+    line._socket.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            line._socket.send(bytes(1 << 16))
+    line._socket.setblocking(True)
+    yield
 
 
 def test_a_connection_that_ends_is_written_down(served):

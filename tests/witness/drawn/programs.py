@@ -30,6 +30,7 @@ class Drawn:
 
 Maker = Callable[[st.DrawFn, str], Body]
 BODIES: tuple[Maker, ...] = (numbers_body, numbers_body, views_body, tensors_body)
+IN_TASKS: tuple[Maker, ...] = (numbers_body, views_body)
 
 
 def function_of(bodies: Sequence[Body]) -> Drawn:
@@ -53,14 +54,9 @@ def functions(draw: st.DrawFn, *, makers: Sequence[Maker] = BODIES, most: int = 
     )
 
 
-@st.composite
-def schedules(draw: st.DrawFn) -> Drawn:
-    """One to three tasks, each with arrays of its own, and one that reads what the first wrote."""
-    makers = [
-        draw(st.sampled_from((numbers_body, views_body))) for _ in range(draw(st.integers(1, 3)))
-    ]
-    bodies = [make(draw, "abc"[k]) for k, make in enumerate(makers)]
-    lines = [f'  %cpu = avial.target {{arch = "{draw(st.sampled_from(("cpu", "gpu")))}"}}']
+def schedule_of(bodies: Sequence[Body], arch: str = "cpu") -> Drawn:
+    """Each a task with arrays of its own, and one that reads what the first wrote."""
+    lines = [f'  %cpu = avial.target {{arch = "{arch}"}}']
     lines.append('  %other = avial.target {arch = "cpu"}')
     for k, body in enumerate(bodies):
         text = "\n".join(body.lines)
@@ -78,3 +74,11 @@ def schedules(draw: st.DrawFn) -> Drawn:
     typed["copied"] = type_
     buffers = ", ".join(f"%{name}: {typed[name]}" for name in arrays)
     return Drawn("\n".join([f"avial.schedule {buffers} {{", *lines, "}", ""]), arrays)
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Drawn:
+    """One to three tasks."""
+    makers = [draw(st.sampled_from(IN_TASKS)) for _ in range(draw(st.integers(1, 3)))]
+    bodies = [make(draw, "abc"[k]) for k, make in enumerate(makers)]
+    return schedule_of(bodies, draw(st.sampled_from(("cpu", "gpu"))))

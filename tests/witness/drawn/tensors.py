@@ -158,7 +158,7 @@ def _cast(w: Writer, scope: list[Tensor]) -> Tensor:
 def _like(w: Writer, scope: list[Tensor], source: Tensor) -> Tensor:
     """Of the same type: one in scope, or a constant."""
     found = [t for t in scope if t.type == source.type]
-    if any(source.open) or w.whole(0, 2):
+    if any(source.open) or (found and w.whole(0, 2)):
         return w.pick(found)
     rng = np.random.default_rng(w.whole(0, 2**32 - 1))
     values = rng.integers(-9, 9, source.sizes).tolist()
@@ -194,6 +194,8 @@ def _map(w: Writer, scope: list[Tensor]) -> Tensor:
 
 def _transpose(w: Writer, scope: list[Tensor]) -> Tensor:
     source = _closed(w, scope)
+    if not source.sizes:
+        return source
     order = list(w.permutation(len(source.sizes)))
     init = closed(w.fresh(), [source.sizes[k] for k in order])
     w.put(f"{init.name} = tensor.empty() : {init.type}")

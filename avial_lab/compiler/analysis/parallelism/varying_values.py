@@ -23,7 +23,7 @@ def varying_values(launch: ir.Operation, threads: Sequence[ir.Value]) -> set[ir.
         for sources, targets in _flows(op):
             for source in sources:
                 goes_to.setdefault(source, []).extend(targets)
-        if op.name not in _FLOWS and not is_pure(op):
+        if op.name not in _FLOWS and op.name not in _OF_ALL and not is_pure(op):
             own = [
                 argument for r in op.regions for block in r.blocks for argument in block.arguments
             ]
@@ -37,6 +37,9 @@ def varying_values(launch: ir.Operation, threads: Sequence[ir.Value]) -> set[ir.
 
 
 _FLOWS = ("scf.if", "scf.for", "scf.while")
+
+_OF_ALL = ("nvvm.barrier",)
+"""Of what all threads have, the same for all."""
 
 _Flow = tuple[Sequence[ir.Value], Sequence[ir.Value]]
 

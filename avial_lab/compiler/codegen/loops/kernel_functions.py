@@ -7,6 +7,7 @@ its next kernel.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mlir import ir
 
@@ -16,7 +17,7 @@ from avial_lab.compiler.ir.effects import symbols_in, text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.remarks import add_remark
-from avial_lab.machine.devices.cuda import chip_of
+from avial_lab.machine.devices.cuda import OLDEST_CHIP, capability, chip_of, first_chip_with
 
 NUMBERS = ("block_x", "block_y", "block_z", "thread_x", "thread_y", "thread_z")
 """The last arguments of a kernel."""
@@ -41,9 +42,18 @@ def kernel_symbol(module: ir.Operation, function: ir.Operation) -> str:
     return name
 
 
-def name_chip(kernel: ir.Operation, function: ir.Operation) -> None:
-    """What the task asks for whose kernel it is; nothing where any GPU will do."""
+def name_chip(
+    kernel: ir.Operation, function: ir.Operation, does: Iterable[ir.Operation] = ()
+) -> None:
+    """What the task asks for whose kernel it is, or the first that has what it does; nothing where
+    any GPU will do.
+    """
     chip = chip_of(text_attribute(function, ARCH)) if ARCH in function.attributes else None
+    needed = max((first_chip_with(op.name) for op in does), key=capability, default=OLDEST_CHIP)
+    if capability(needed) > capability(OLDEST_CHIP) and (
+        chip is None or capability(chip) <= capability(needed)
+    ):
+        chip = needed
     if chip is not None:
         kernel.attributes[CHIP] = ir.StringAttr.get(chip)
 

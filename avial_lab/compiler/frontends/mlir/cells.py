@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from mlir import ir
 
+from avial_lab.compiler.codegen.gpu_prints import settle_prints
 from avial_lab.compiler.frontends.mlir.aggregates import aggregates_to_loops
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_sizes
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
@@ -166,6 +167,8 @@ def _settle_gpu(module: ir.Module) -> None:
     launch_in_place(module)
     settle_gpu_memory(module)
     settle_threads(module)
+    with module.context, ir.Location.unknown():
+        settle_prints(module.operation)
 
 
 def _read_plain(

@@ -49,6 +49,9 @@ def settle_threads(module: ir.Module) -> None:
 
     before:  %x = nvvm.read.ptx.sreg.tid.x : i32
     after:   %x = arith.index_cast %tx : index to i32
+
+    Memory of a size that the launch computes stays `gpu.dynamic_shared_memory`; so does what only
+    NVIDIA's dialect has (votes, `redux`, shuffles of parts of a warp): a kernel has it as it is.
     """
     launches = operations_named(module.operation, "gpu.launch")
     if not launches:
@@ -76,11 +79,19 @@ class _Launch:
         self._memory_in_body()
         for op in operations_named(self.op, *_OF_NVIDIA):
             with ir.InsertionPoint(op), op.location:
-                _in_gpu(op)
+                self._in_gpu(op)
+        for name, write in (("rotate", self.rotate), ("subgroup_broadcast", self.broadcast)):
+            for op in operations_named(self.op, f"gpu.{name}"):
+                with ir.InsertionPoint(op), op.location:
+                    write(op)
         for op in operations_named(self.op, *_WRITTEN):
             with ir.InsertionPoint(op), op.location:
                 op.result.replace_all_uses_with(_WRITTEN[op.name](self, op))
             op.erase()
+        while shuffles := [op for op in operations_named(self.op, "gpu.shuffle") if _is_odd(op)]:
+            for op in shuffles:
+                with ir.InsertionPoint(op), op.location:
+                    self.in_words(op)
 
     # -- numbers -----------------------------------------------------------------------------------
 
@@ -142,12 +153,14 @@ class _Launch:
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes[SEGMENTS]))
         given = list(self.op.operands)[-1] if segments[10] else None
         nbytes = 0 if given is None else constant_of(given)
-        if asked and nbytes is None:
+        if nbytes is not None and nbytes < 0:
             raise VerifyError(
-                "the shared memory of this launch has a size that is known only at run time",
+                f"the shared memory of this launch is of {nbytes} bytes",
                 span=span_of(self.op.location),
-                hint="write dynamic_shared_memory_size as a constant",
+                hint="dynamic_shared_memory_size is a number of bytes, from 0 on",
             )
+        if asked and nbytes is None:
+            return  # the device is told when it is launched
         if given is not None:
             without = list(self.op.operands)[:-1]
             self.op = launch_again(self.op, without, [*segments[:10], 0])
@@ -187,6 +200,126 @@ class _Launch:
                 if use.owner.name == "memref.dealloc":
                     use.owner.erase()
             op.results[0].replace_all_uses_with(memory)
+            op.erase()
+
+    # -- what NVIDIA's dialect has -----------------------------------------------------------------
+
+    def _in_gpu(self, op: ir.Operation) -> None:
+        """As the gpu dialect has it, or arith; what neither has stays."""
+        if op.name in _ASKED:
+            name, dimension = _ASKED[op.name]
+            which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")} if dimension else {}
+            number = ir.Operation.create(name, [self.index], [], which).result
+            op.result.replace_all_uses_with(arith.IndexCastOp(op.result.type, number).result)
+        elif op.name in _MASKS:
+            one = arith.constant(op.result.type, 1)
+            own = arith.shli(one, arith.index_cast(op.result.type, self.lane()))
+            op.result.replace_all_uses_with(_MASKS[op.name](own, one))
+        elif op.name == "nvvm.shfl.sync":
+            if not self._shuffle(op):
+                return
+        elif op.name == "nvvm.match.sync":
+            if _kind_of(op) != "all" or not _match_all(op):
+                return
+        elif not self._is_of_the_block(op):
+            return
+        else:
+            _barrier()
+        op.erase()
+
+    def _is_of_the_block(self, barrier: ir.Operation) -> bool:
+        """Whether all threads of a block come to it, and it adds nothing up: whichever of the
+        block's sixteen barriers it is.
+        """
+        if len(barrier.results):
+            return False
+        if barrier.name == "nvvm.barrier0":
+            return True
+        _, threads, predicates = ir.DenseI32ArrayAttr(barrier.attributes[SEGMENTS])
+        if not threads:
+            return not predicates
+        known = [constant_of(value) for value in self._widths()]
+        total = 1
+        for each in known:
+            total = 0 if each is None else total * each
+        return constant_of(list(barrier.operands)[-1 - predicates]) == total and not predicates
+
+    def _widths(self) -> list[ir.Value]:
+        first = ir.DenseI32ArrayAttr(self.op.attributes[SEGMENTS])[0]
+        return list(self.op.operands)[first + 3 : first + 6]
+
+    def _shuffle(self, op: ir.Operation) -> bool:
+        """Whether nobody needs it any more."""
+        mode, (mask, value, offset, clamp) = _kind_of(op), list(op.operands)
+        pair = op.result.type != value.type
+        if _has_no_parts(op):
+            moved, is_there = _shuffled(mode, value, offset)
+            if not pair:
+                op.result.replace_all_uses_with(moved)
+                return True
+            return _replace_parts(op, (moved, is_there))
+        if not pair:
+            return False
+        lane = arith.index_cast(offset.type, self.lane())
+        kind = {"kind": op.attributes["kind"]}
+        moved = ir.Operation.create(op.name, [value.type], [mask, value, offset, clamp], kind)
+        return _replace_parts(op, (moved.result, _is_in_source(lane, mode, offset, clamp)))
+
+    def in_words(self, op: ir.Operation) -> None:
+        """Devices exchange words of 32 bits: others are split, or widened; and among the first
+        lanes alone by an instruction that has such parts.
+        """
+        value, offset, width = list(op.operands)
+        mode = str(op.attributes["mode"]).partition(" ")[2].removesuffix(">")
+        i32 = ir.IntegerType.get_signless(32)
+        if value.type not in (i32, ir.F32Type.get()):
+            parts = [_shuffled(mode, part, offset, width) for part in _in_words(value)]
+            moved, is_there = _from_words([word for word, _ in parts], value.type), parts[0][1]
+        elif constant_of(width) != LANES:
+            moved, is_there = self._among_first(mode, value, offset, width)
+        else:
+            return
+        for old, new in zip(op.results, (moved, is_there), strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def _among_first(
+        self, mode: str, value: ir.Value, offset: ir.Value, width: ir.Value
+    ) -> tuple[ir.Value, ir.Value]:
+        lane = arith.index_cast(offset.type, self.lane())
+        if mode == "idx":
+            other = offset
+        else:
+            other = {"xor": arith.xori, "up": arith.subi, "down": arith.addi}[mode](lane, offset)
+        one = arith.constant(width.type, 1)
+        clamp = arith.constant(width.type, 0) if mode == "up" else arith.subi(width, one)
+        kind = {"xor": "bfly"}.get(mode, mode)
+        moved = ir.Operation.create(
+            "nvvm.shfl.sync",
+            [value.type],
+            [arith.constant(offset.type, -1), value, offset, clamp],
+            {"kind": ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")},
+        ).result
+        return moved, arith.cmpi(arith.CmpIPredicate.ult, other, width)
+
+    def rotate(self, op: ir.Operation) -> None:
+        """Lane k has what lane k + offset has, counted around in each `width` of them."""
+        i32, lane = ir.IntegerType.get_signless(32), self.lane()
+        offset, width = (_number(op, key) for key in ("offset", "width"))
+        inside = self.constant(width - 1)
+        place = arith.andi(arith.addi(lane, self.constant(offset)), inside)
+        first = arith.subi(lane, arith.andi(lane, inside))
+        moved, _ = _shuffled("idx", op.operands[0], arith.index_cast(i32, arith.addi(first, place)))
+        below = arith.cmpi(arith.CmpIPredicate.ult, lane, self.constant(width))
+        for old, new in zip(op.results, (moved, below), strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def broadcast(self, op: ir.Operation) -> None:
+        """From the lane that it says; which one is the first that runs, only a device knows."""
+        if "specific_lane" in str(op.attributes["broadcast_type"]):
+            moved = _shuffle("idx", op.operands[0], op.operands[1])
+            op.result.replace_all_uses_with(moved)
             op.erase()
 
     # -- reductions --------------------------------------------------------------------------------
@@ -274,33 +407,80 @@ _ASKED = {
     f"nvvm.read.ptx.sreg.{register}.{dimension}": (f"gpu.{name}", dimension)
     for register, name in _REGISTERS.items()
     for dimension in "xyz"
-} | {"nvvm.read.ptx.sreg.laneid": ("gpu.lane_id", "")}
+} | {
+    "nvvm.read.ptx.sreg.laneid": ("gpu.lane_id", ""),
+    "nvvm.read.ptx.sreg.warpid": ("gpu.subgroup_id", ""),
+    "nvvm.read.ptx.sreg.nwarpid": ("gpu.num_subgroups", ""),
+    "nvvm.read.ptx.sreg.warpsize": ("gpu.subgroup_size", ""),
+}
 """NVIDIA's registers, and who asks for the same number."""
+
+_LANE_MASKS: dict[str, Callable[[ir.Value, ir.Value], ir.Value]] = {
+    "eq": lambda own, _: own,
+    "lt": arith.subi,
+    "le": lambda own, one: arith.ori(own, arith.subi(own, one)),
+    "gt": lambda own, one: _inverted(arith.ori(own, arith.subi(own, one))),
+    "ge": lambda own, one: _inverted(arith.subi(own, one)),
+}
+"""Of the bit of one's own lane, and 1."""
 
 _SHUFFLES = {"bfly": "xor", "up": "up", "down": "down", "idx": "idx"}
 
-_OF_NVIDIA = (*_ASKED, "nvvm.barrier0", "nvvm.barrier", "nvvm.shfl.sync")
+_MASKS = {f"nvvm.read.ptx.sreg.lanemask.{key}": make for key, make in _LANE_MASKS.items()}
+
+_OF_NVIDIA = (*_ASKED, *_MASKS, "nvvm.barrier0", "nvvm.barrier", "nvvm.shfl.sync",
+              "nvvm.match.sync")  # fmt: skip
 
 
-def _in_gpu(op: ir.Operation) -> None:
-    """What NVIDIA's dialect has for it, as the gpu dialect has it; what that has not stays."""
-    if op.name in _ASKED:
-        name, dimension = _ASKED[op.name]
-        which = {"dimension": ir.Attribute.parse(f"#gpu<dim {dimension}>")} if dimension else {}
-        number = ir.Operation.create(name, [ir.IndexType.get()], [], which).result
-        op.result.replace_all_uses_with(arith.IndexCastOp(op.result.type, number).result)
-    elif op.name == "nvvm.shfl.sync":
-        mode = _SHUFFLES[str(op.attributes["kind"]).partition(" ")[2].removesuffix(">")]
-        mask, value, offset, clamp = list(op.operands)
-        whole = constant_of(clamp) == (0 if mode == "up" else LANES - 1)
-        if constant_of(mask) != -1 or not whole or op.result.type != value.type:
-            return
-        op.result.replace_all_uses_with(_shuffle(mode, value, offset))
-    elif len(op.operands) or len(op.results):  # a barrier of some threads, or with a sum
-        return
+def _inverted(value: ir.Value) -> ir.Value:
+    return arith.xori(value, arith.constant(value.type, -1))
+
+
+def _has_no_parts(op: ir.Operation) -> bool:
+    """Whether a shuffle is of all lanes of a warp, with each other."""
+    mode = _kind_of(op)
+    mask, _, _, clamp = list(op.operands)
+    return constant_of(mask) == -1 and constant_of(clamp) == (0 if mode == "up" else LANES - 1)
+
+
+def _kind_of(op: ir.Operation) -> str:
+    """Of `#nvvm<shfl_kind bfly>`, `xor`."""
+    name = str(op.attributes["kind"]).partition(" ")[2].removesuffix(">")
+    return _SHUFFLES.get(name, name)
+
+
+def _is_in_source(lane: ir.Value, mode: str, offset: ir.Value, clamp: ir.Value) -> ir.Value:
+    """Whether the lane that a shuffle reads is one of its part of the warp: a function of numbers
+    that each thread has itself (PTX ISA, shfl.sync). All are i32.
+    """
+
+    def number(value: int) -> ir.Value:
+        return arith.constant(lane.type, value)
+
+    b, c = arith.andi(offset, number(LANES - 1)), arith.andi(clamp, number(LANES - 1))
+    parts = arith.andi(arith.shrui(clamp, number(8)), number(LANES - 1))
+    within = arith.xori(parts, number(LANES - 1))
+    first = arith.andi(lane, parts)
+    last = arith.ori(first, arith.andi(c, within))
+    if mode == "up":
+        return arith.cmpi(arith.CmpIPredicate.sge, arith.subi(lane, b), last)
+    if mode == "idx":
+        source = arith.ori(first, arith.andi(b, within))
     else:
-        _barrier()
-    op.erase()
+        source = (arith.addi if mode == "down" else arith.xori)(lane, b)
+    return arith.cmpi(arith.CmpIPredicate.sle, source, last)
+
+
+def _replace_parts(op: ir.Operation, parts: tuple[ir.Value, ir.Value]) -> bool:
+    """Who takes one of the two values of its result takes these; whether that are all."""
+    users = {use.owner.operation for use in op.result.uses}
+    if any(user.name != "llvm.extractvalue" for user in users):
+        return False
+    for user in users:
+        (which,) = ir.DenseI64ArrayAttr(user.attributes["position"])
+        user.result.replace_all_uses_with(parts[which])
+        user.erase()
+    return True
 
 
 def _number(op: ir.Operation, key: str) -> int:
@@ -312,13 +492,76 @@ def _barrier() -> None:
 
 
 def _shuffle(mode: str, value: ir.Value, offset: ir.Value) -> ir.Value:
-    i32 = offset.type
-    return ir.Operation.create(
+    return _shuffled(mode, value, offset)[0]
+
+
+def _is_odd(shuffle: ir.Operation) -> bool:
+    """Whether it is of other than words, or among other than all lanes of a warp."""
+    value, _, width = list(shuffle.operands)
+    plain = value.type in (ir.IntegerType.get_signless(32), ir.F32Type.get())
+    return not plain or constant_of(width) != LANES
+
+
+def _in_words(value: ir.Value) -> list[ir.Value]:
+    """The bits of a number in as many words of 32 as it takes, the low ones first."""
+    i32 = ir.IntegerType.get_signless(32)
+    kind = value.type
+    if isinstance(kind, ir.FloatType):
+        value = arith.bitcast(ir.IntegerType.get_signless(kind.width), value)
+    elif isinstance(kind, ir.IndexType):
+        value = arith.index_cast(ir.IntegerType.get_signless(64), value)
+    width = ir.IntegerType(value.type).width
+    if width <= i32.width:
+        return [arith.extui(i32, value) if width < i32.width else value]
+    return [
+        arith.trunci(i32, arith.shrui(value, arith.constant(value.type, first)))
+        for first in range(0, width, i32.width)
+    ]
+
+
+def _from_words(words: list[ir.Value], kind: ir.Type) -> ir.Value:
+    """The number of that type again."""
+    is_index = isinstance(kind, ir.IndexType)
+    width = 64 if is_index else kind.width  # pyright: ignore[reportAttributeAccessIssue]
+    own = ir.IntegerType.get_signless(width)
+    if width <= words[0].type.width:
+        bits = words[0] if width == words[0].type.width else arith.trunci(own, words[0])
+    else:
+        bits = arith.extui(own, words[0])
+        for k, word in enumerate(words[1:], 1):
+            above = arith.shli(arith.extui(own, word), arith.constant(own, 32 * k))
+            bits = arith.ori(bits, above)
+    if is_index:
+        return arith.index_cast(kind, bits)
+    return arith.bitcast(kind, bits) if isinstance(kind, ir.FloatType) else bits
+
+
+def _shuffled(
+    mode: str, value: ir.Value, offset: ir.Value, width: ir.Value | None = None
+) -> tuple[ir.Value, ir.Value]:
+    """What another lane of the warp has, and whether there is such a lane."""
+    moved, is_there = ir.Operation.create(
         "gpu.shuffle",
         [value.type, ir.IntegerType.get_signless(1)],
-        [value, offset, arith.constant(i32, LANES)],
+        [value, offset, arith.constant(offset.type, LANES) if width is None else width],
         {"mode": ir.Attribute.parse(f"#gpu<shuffle_mode {mode}>")},
-    ).results[0]
+    ).results
+    return moved, is_there
+
+
+def _match_all(op: ir.Operation) -> bool:
+    """All lanes have one value where those with one's own are all that there are. Whether nobody
+    needs the operation any more.
+    """
+    mask, value = list(op.operands)
+    i32 = mask.type
+    true = arith.constant(ir.IntegerType.get_signless(1), 1)
+    alike = {"kind": ir.Attribute.parse("#nvvm<match_sync_kind any>")}
+    ballot = {"kind": ir.Attribute.parse("#nvvm<vote_sync_kind ballot>")}
+    same = ir.Operation.create(op.name, [i32], [mask, value], alike).result
+    there = ir.Operation.create("nvvm.vote.sync", [i32], [mask, true], ballot).result
+    is_one = arith.cmpi(arith.CmpIPredicate.eq, same, there)
+    return _replace_parts(op, (arith.select(is_one, there, arith.constant(i32, 0)), is_one))
 
 
 _COMBINED: dict[str, Callable[[ir.Value, ir.Value], ir.Value]] = {

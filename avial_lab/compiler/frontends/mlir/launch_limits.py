@@ -9,13 +9,15 @@ from __future__ import annotations
 from mlir import ir
 
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import nbytes_of, operations_named
+from avial_lab.compiler.ir.operations import nbytes_of, operations_in, operations_named
 from avial_lab.core.errors import VerifyError
 from avial_lab.core.words import format_bytes
 from avial_lab.machine.devices.cuda import (
     MOST_BLOCKS,
     MOST_THREADS,
     MOST_THREADS_OF,
+    first_chip_with,
+    has,
     most_shared_bytes,
 )
 
@@ -38,6 +40,19 @@ def check_launches(module: ir.Operation) -> None:
                     hint="let each thread do several elements, in a loop",
                 )
         _check_shared(launch)
+        _check_operations(launch)
+
+
+def _check_operations(launch: ir.Operation) -> None:
+    arch = _arch_of(launch)
+    for op in operations_in(launch):
+        first = first_chip_with(op.name)
+        if not has(arch, first):
+            raise VerifyError(
+                f"{op.name} is of {first}, and the target is {arch}",
+                span=span_of(op.location),
+                hint=f'write avial.target {{arch = "{first}"}}, or "gpu" for any that has it',
+            )
 
 
 def _check_block(launch: ir.Operation, threads: list[int | None]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mlir import ir, passmanager
 
 from avial_lab.compiler.frontends.mlir.tosa_control import tosa_control_to_scf
-from avial_lab.compiler.frontends.mlir.unit_extents import drop_unit_steps
+from avial_lab.compiler.frontends.mlir.unit_extents import drop_unit_steps, reshape_slices
 from avial_lab.compiler.ir.attributes import UPDATES
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_named
@@ -74,6 +74,8 @@ def tosa_to_linalg(module: ir.Module | ir.Operation, *, between: tuple[str, ...]
     if not has_tosa(module):
         return
     tosa_control_to_scf(module.operation)
+    if "canonicalize" in between:
+        reshape_slices(module.operation)
     passes = ",".join((*_NAMED, *between, *_UNNAMED))
     pipeline = f"builtin.module(func.func({passes}))"
     run_pipeline(module, pipeline, "an operation of tosa could not be lowered to loops")

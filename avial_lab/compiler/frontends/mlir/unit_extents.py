@@ -1,7 +1,7 @@
 """Windows that drop extents of 1 say which: MLIR guesses by strides, and guesses wrong.
 
 Module -> the same, where no memref.subview leaves out some of its extents of 1 and keeps others,
-unless its strides are known, which tell them apart.
+unless its strides are known, which tell them apart; nor does a slice of a tensor.
 
 MLIR 22 takes the first dimension of extent 1 as dropped whose stride could be one that is left out
 (llvm/llvm-project PR 217361); an open stride could be any. Its canonicalize and expand-strided-
@@ -14,11 +14,16 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from mlir import ir
-from mlir.dialects import memref
+from mlir.dialects import memref, tensor
 
 from avial_lab.compiler.ir.dialects.avial import operand_segments
 from avial_lab.compiler.ir.operations import constant_of, operations_named
-from avial_lab.compiler.ir.views import DYNAMIC, kept_dimensions, long_dimensions
+from avial_lab.compiler.ir.views import (
+    DYNAMIC,
+    dimensions_left,
+    kept_dimensions,
+    long_dimensions,
+)
 
 
 def collapse_unit_extents(module: ir.Operation) -> None:
@@ -53,19 +58,76 @@ def drop_unit_steps(module: ir.Operation) -> None:
         op.attributes["static_strides"] = ir.DenseI64ArrayAttr.get(steps, op.context)
 
 
-def _sizes(op: ir.Operation) -> list[int | None]:
-    """A slice's, as far as they are numbers."""
+def reshape_slices(module: ir.Operation) -> None:
+    """Slices of tensors that drop some extents of 1 and keep others drop them by a shape: once a
+    size is a number, MLIR's canonicalize takes the first extents of 1 for the dropped ones
+    (`inferCanonicalRankReducedResultType`), and then reads and writes other elements.
+
+    before:  tensor.insert_slice %x into %a[0, %i, 3][%n, 3, 1][1, 1, 1]
+                 : tensor<?x3xf32> into tensor<2x3x4xf32>
+    after:   %w = tensor.expand_shape %x [[0], [1, 2]] output_shape [%n, 3, 1]
+             tensor.insert_slice %w into %a[0, %i, 3][%n, 3, 1][1, 1, 1]
+                 : tensor<?x3x1xf32> into tensor<2x3x4xf32>
+    """
+    for op in operations_named(module, "tensor.extract_slice", "tensor.insert_slice"):
+        inserts = op.name == "tensor.insert_slice"
+        small = ir.RankedTensorType((op.operands[0] if inserts else op.results[0]).type)
+        sizes = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
+        dropped = len(sizes) - small.rank
+        if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
+            continue
+        groups = _groups(dimensions_left(sizes, small.shape), len(sizes))
+        with op.context, op.location, ir.InsertionPoint(op):
+            (_insert_whole if inserts else _extract_whole)(op, sizes, small, groups)
+
+
+def _insert_whole(
+    op: ir.Operation, sizes: list[int], small: ir.RankedTensorType, groups: list[list[int]]
+) -> None:
+    fitting = ir.RankedTensorType.get(
+        [sizes[long_dimensions(group, _ones(sizes))[-1]] for group in groups], small.element_type
+    )
+    whole = ir.RankedTensorType.get(sizes, small.element_type)
+    source = op.operands[0]
+    given = source if source.type == fitting else tensor.cast(fitting, source)
+    op.operands[0] = tensor.expand_shape(whole, given, groups, _open_sizes(op), sizes)
+
+
+def _extract_whole(
+    op: ir.Operation, sizes: list[int], small: ir.RankedTensorType, groups: list[list[int]]
+) -> None:
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    kind = ir.RankedTensorType.get(sizes, small.element_type)
+    whole = ir.Operation.create(op.name, [kind], list(op.operands), attributes).result
+    extents = [sizes[long_dimensions(group, _ones(sizes))[-1]] for group in groups]
+    collapsed = ir.RankedTensorType.get(extents, small.element_type)
+    made = tensor.collapse_shape(collapsed, whole, groups)
+    op.results[0].replace_all_uses_with(made if made.type == small else tensor.cast(small, made))
+    op.erase()
+
+
+def _ones(sizes: Sequence[int]) -> set[int]:
+    return {dim for dim, size in enumerate(sizes) if size == 1}
+
+
+def _open_sizes(op: ir.Operation) -> list[ir.Value]:
+    """The operands of a slice that are its sizes."""
     *_, sizes, steps = operand_segments(op)
     end = len(op.operands) - steps
-    given = iter(list(op.operands)[end - sizes : end])
+    return list(op.operands)[end - sizes : end]
+
+
+def _sizes(op: ir.Operation) -> list[int | None]:
+    """A slice's, as far as they are numbers."""
+    given = iter(_open_sizes(op))
     static = list(ir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
     return [constant_of(next(given)) if size == DYNAMIC else size for size in static]
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     """Whether strides have to tell which dimensions of extent 1 are dropped, and do not: those of
-    the source are looked at, so that a step between elements hides them. An open extent may turn
-    out to be 1.
+    the source are looked at, so that a step between elements hides them, also one of a dimension
+    that is no candidate: its stride is taken for another's. An open extent may turn out to be 1.
     """
     sizes, steps = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("sizes", "strides")
@@ -74,10 +136,7 @@ def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
         return False
     strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
-    hidden = any(
-        size in (1, DYNAMIC) and step != 1 for size, step in zip(sizes, steps, strict=True)
-    )
-    return hidden or DYNAMIC in strides
+    return DYNAMIC in strides or any(step != 1 for step in steps)
 
 
 def _collapsed(op: ir.Operation) -> None:

@@ -40,18 +40,27 @@ _TYPES = re.compile(
     r"(?P<element>[a-z]\w*)?"
     r"|\bi(?P<width>\d{4,})\b"
 )
+_NO_ORDER = re.compile(
+    rf"{STRING}|//[^\n]*"
+    r"|(?P<order>\bpermutation\s*=\s*(?:\[\s*\]|array<i64>)"
+    r"|\bvector\.transpose\s+%[\w.$#-]+\s*,\s*\[\s*\])"
+)
 _ZERO = re.compile(r"dense<\s*(?:-?0(?:\.0*)?(?:[eE][+-]?\d+)?|false)\s*>")
 _DIVISION = re.compile(r"\b(?:mod|floordiv|ceildiv)\b")
 
 
 def check_limits(source: Source) -> None:
-    """Refuse nesting without end, names of megabytes, arrays and constants that no machine has."""
+    """Refuse nesting without end, names of megabytes, arrays and constants that no machine has, and
+    permutations of nothing.
+    """
     source.check_nesting()
     text = source.text
     if len(text) > MOST_NAME:
         _check_lengths(source)
     if "dense_resource" in text:
         _check_resources(source)
+    if "transpose" in text:
+        _check_orders(source)
     for match in _TYPES.finditer(text):
         if match["kind"]:
             _check_type(source, match)
@@ -59,6 +68,18 @@ def check_limits(source: Source) -> None:
             raise source.error(
                 f"an integer of {match['width'][:20]} bits; the widest has {MOST_WIDTH:,}",
                 match.start(),
+                kind=VerifyError,
+            )
+
+
+def _check_orders(source: Source) -> None:
+    """MLIR has no permutation of nothing: it ends the process."""
+    for match in _NO_ORDER.finditer(source.text):
+        if match["order"]:
+            raise source.error(
+                "a transpose without dimensions: an array of one element has none to exchange",
+                match.start(),
+                hint="leave it out, or write linalg.copy",
                 kind=VerifyError,
             )
 

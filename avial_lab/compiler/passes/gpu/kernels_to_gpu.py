@@ -10,13 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
+from mlir.dialects import arith, memref
 
+from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_device
 from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
-from avial_lab.compiler.ir.attributes import BLOCKS, CHIP, KERNEL, NO_ALIAS, WORKGROUP
+from avial_lab.compiler.codegen.loops.launch_bodies import asked_for_bytes, shared_places
+from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
+    CHIP,
+    KERNEL,
+    LAUNCHES,
+    NO_ALIAS,
+    WORKGROUP,
+)
 from avial_lab.compiler.ir.effects import STORES, text_attribute
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.views import VIEWS
-from avial_lab.machine.devices.cuda import OLDEST_CHIP
+from avial_lab.machine.devices.cuda import OLDEST_CHIP, capability, first_chip_with
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,17 @@ def _use_instructions(kernel: ir.Operation) -> None:
             op.erase()
 
 
+_HOPPER = 90
+"""The capability whose own instructions came with PTX 8.0, while its chip takes 7.8 (PTX ISA,
+release notes); of others a chip's first PTX has all.
+"""
+
+
+def _features(kernel: ir.Operation) -> str:
+    newest = max((capability(first_chip_with(op.name)) for op in operations_in(kernel)), default=0)
+    return ', features = "+ptx80"' if newest == _HOPPER else ""
+
+
 _NUMBERS = [f"gpu.{what}_id" for what in ("block", "thread")]
 
 
@@ -105,7 +126,7 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
     for each in (kernel, *called):
         _use_instructions(each)
     name = text_attribute(kernel, "sym_name")
-    target = ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{chip}">')
+    target = ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{chip}"{_features(kernel)}>')
     around = ir.Operation.create(
         "gpu.module",
         attributes={"sym_name": ir.StringAttr.get(name), "targets": ir.ArrayAttr.get([target])},
@@ -117,6 +138,9 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
     kinds = [plain for argument in given for plain in plain_types(argument.type)]
     facts = [fact for argument in given for fact in _facts(argument, NO_ALIAS in kernel.attributes)]
     threads = list(ir.DenseI64ArrayAttr(kernel.attributes[KERNEL]))
+    known: dict[str, ir.Attribute] = {"avial.threads": ir.DenseI64ArrayAttr.get(threads)}
+    if all(threads):
+        known = {"known_block_size": ir.DenseI32ArrayAttr.get(threads)}
     with ir.InsertionPoint(around.regions[0].blocks.append()):
         function = ir.Operation.create(
             "gpu.func",
@@ -125,8 +149,12 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
                 "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds, [])),
                 "arg_attrs": ir.ArrayAttr.get(facts),
                 "gpu.kernel": ir.UnitAttr.get(),
-                BLOCKS: kernel.attributes[BLOCKS],
-                "known_block_size": ir.DenseI32ArrayAttr.get(threads),
+                **{
+                    name: kernel.attributes[name]
+                    for name in (BLOCKS, LAUNCHES)
+                    if name in kernel.attributes
+                },
+                **known,
             },
             regions=1,
         )
@@ -135,6 +163,8 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
             each.clone().operation.attributes["llvm.linkage"] = inlined
     _move_body(function, old, given, kinds)
     _share_among_block(function)
+    _find_what_is_asked_for(function, around)
+    print_on_device(around, [op for op in operations_in(around) if op.name == PRINT])
 
 
 def _in_one_memory(kernel: ir.Operation) -> None:
@@ -155,6 +185,12 @@ def _share_among_block(function: ir.Operation) -> None:
     """Memory of a block is what the function says that it has."""
     body = function.regions[0].blocks[0]
     shared = [op for op in operations_in(function) if WORKGROUP in op.attributes]
+    nbytes = asked_for_bytes(shared)
+    if nbytes:
+        i64 = ir.IntegerType.get_signless(64)
+        function.attributes["avial.shared_bytes"] = ir.IntegerAttr.get(i64, nbytes)
+        _share_what_is_asked_for(body, shared)
+        return
     for op in shared:
         memory = body.add_argument(op.result.type, op.location)
         op.result.replace_all_uses_with(memory)
@@ -168,6 +204,55 @@ def _share_among_block(function: ir.Operation) -> None:
 
 _ALIGNED = 16
 """Bytes; memory that is bytes to its block may be numbers of any size to its threads."""
+
+
+def _share_what_is_asked_for(body: ir.Block, shared: Sequence[ir.Operation]) -> None:
+    """More than a kernel may have by itself: parts of what each launch asks for."""
+    kind = ir.Type.parse("memref<?xi8, #gpu.address_space<workgroup>>")
+    with ir.InsertionPoint.at_block_begin(body), body.owner.location:
+        everything = ir.Operation.create("gpu.dynamic_shared_memory", [kind], []).result
+        for op, first in zip(shared, shared_places(shared), strict=False):
+            own = ir.MemRefType(op.result.type)
+            space = ir.MemRefType(kind).memory_space
+            part = ir.MemRefType.get(list(own.shape), own.element_type, None, space)
+            place = arith.constant(ir.IndexType.get(), first)
+            view = memref.ViewOp(part, everything, place, []).result
+            if part != own:
+                view = memref.memory_space_cast(own, view)
+            op.result.replace_all_uses_with(view)
+    for op in shared:
+        op.erase()
+
+
+_ASKED_FOR = "shared_with_block"
+
+
+def _find_what_is_asked_for(function: ir.Operation, module: ir.Operation) -> None:
+    """Behind all that kernels of the module share: a symbol that has no size, and no other home
+    (PTX ISA, 5.4: `.extern .shared`). MLIR's own lowering makes it one that is inside.
+    """
+    asked = [op for op in operations_in(function) if op.name == "gpu.dynamic_shared_memory"]
+    if not asked:
+        return
+    start = ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    declared = ir.Module.parse(
+        f"llvm.mlir.global external @{_ASKED_FOR}() "
+        f"{{addr_space = 3 : i32, alignment = {_ALIGNED} : i64}} : !llvm.array<0 x i8>"
+    )
+    declared.body.operations[0].operation.clone(ip=start)
+    i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+    for op in asked:
+        with ir.InsertionPoint(op), op.location:
+            begins = ir.Operation.create(
+                "llvm.mlir.addressof",
+                [ir.Type.parse("!llvm.ptr<3>")],
+                attributes={"global_name": ir.FlatSymbolRefAttr.get(_ASKED_FOR)},
+            ).result
+            register = "nvvm.read.ptx.sreg.dynamic.smem.size"
+            nbytes = arith.extui(i64, ir.Operation.create(register, [i32]).result)
+            found = array_of(ir.MemRefType(op.result.type), [begins, nbytes])
+        op.result.replace_all_uses_with(found)
+        op.erase()
 
 
 def _move_body(

@@ -22,16 +22,19 @@ from avial_lab.compiler.codegen.loops.launch_bodies import (
     INDICES,
     first_not_launched,
     memory_of,
+    not_emulated,
 )
 from avial_lab.compiler.ir.attributes import (
     BLOCKS,
     KERNEL,
     LAUNCHER,
     NO_ALIAS,
+    NOT_EMULATED,
     ON_DEVICE,
     QUEUED,
     SHARED,
     WORKGROUP,
+    WRITTEN,
 )
 from avial_lab.compiler.ir.captures import Captured, remap
 from avial_lab.compiler.ir.effects import text_attribute
@@ -55,9 +58,10 @@ class OutlineLaunches:
                gpu.launch blocks(…) in (%x, …) threads(…) in (%c64, …) { %i = gpu.global_id x … } }
     after:   func.func private @t_kernel(%A, %B, %block…, %thread…)
                  {avial.kernel = array<i64: 64, 1, 1>, avial.on_device} { %i = … %block_x … }
-             func.func private @t_kernel.grid(%A, %B, %x, %y, %z) { gpu.launch … { … } }
+             func.func private @t_kernel.grid(%A, %B, %x, …, %shared) { gpu.launch … { … } }
              func.func private @t(%A, %B) {avial.launcher} {
-               call @t_kernel.grid(%A, %B, %x, …) {avial.queued = "t_kernel"} }
+               call @t_kernel.grid(%A, %B, %x, %y, %z, %c64, %c1, %c1, %c0)
+                 {avial.queued = "t_kernel", avial.written} }
 
     A function that does something else beside its launches, or whose threads do what no kernel has
     yet, stays as it is and says why.
@@ -98,7 +102,7 @@ class _Launch:
 
     def __post_init__(self) -> None:
         widths = [constant_of(value) for value in list(self.launch.operands)[3:6]]
-        self.threads = tuple(width for width in widths if width is not None)
+        self.threads = tuple(0 if width is None else width for width in widths)
         self.body = self.launch.regions[0].blocks[0]
         self.index = ir.IndexType.get()
         self.name = kernel_symbol(self.module, self.function)
@@ -111,12 +115,15 @@ class _Launch:
         self.arguments = [value for value in captured.arguments if value not in own]
         self.chain = captured.chain
         self._write_kernel()
-        grid = [self.launch.operands[k] for k in range(3)]
+        grid, *shared = [list(self.launch.operands)[:6], *list(self.launch.operands)[6:]]
         place = self.launch.location
         with ir.InsertionPoint(self.launch), place:
-            call = func.CallOp([], f"{self.name}.grid", [*self.arguments, *grid])
+            nbytes = arith.index_cast(self.index, shared[0]) if shared else self._constant(0)
+            call = func.CallOp([], f"{self.name}.grid", [*self.arguments, *grid, nbytes])
         call.attributes[QUEUED] = ir.StringAttr.get(self.name)
-        shape = " x ".join(map(str, self.threads[: max(1, _axes(self.threads))]))
+        call.attributes[WRITTEN] = ir.UnitAttr.get()
+        widths = self.threads[: max(1, _axes(self.threads))]
+        shape = " x ".join(str(each) if each else "n" for each in widths)
         add_remark(self.launch, NAME, f"a kernel with blocks of {shape} threads")
         self._write_grid()
 
@@ -131,8 +138,12 @@ class _Launch:
                         arguments[first + d].replace_all_uses_with(asked)
             for d, width in enumerate(self.threads):
                 if any(True for _ in arguments[_WIDTH + d].uses):
-                    known = arith.constant(self.index, width)
+                    place = arguments[_WIDTH + d].location
+                    known = self._constant(width) if width else _ask("block_dim", "xyz"[d], place)
                     arguments[_WIDTH + d].replace_all_uses_with(known)
+
+    def _constant(self, number: int) -> ir.Value:
+        return arith.constant(self.index, number)
 
     # -- what a thread does ------------------------------------------------------------------------
 
@@ -163,7 +174,7 @@ class _Launch:
             [ir.StringAttr.get(_in_words(value)) for value in list(self.launch.operands)[:3]]
         )
         function.attributes[ON_DEVICE] = ir.UnitAttr.get()
-        name_chip(function.operation, self.function)
+        name_chip(function.operation, self.function, operations_in(self.launch))
         block = function.operation.regions[0].blocks[0]
         numbers = list(block.arguments)[-len(NUMBERS) :]
         shared, own = memory_of(self.launch)
@@ -182,36 +193,61 @@ class _Launch:
         for op in list(operations_in(function.operation)):
             if op.name in INDICES and op.name != "gpu.grid_dim":
                 with ir.InsertionPoint(op), op.location:
-                    op.result.replace_all_uses_with(self._number(op, numbers))
-                op.erase()
+                    number = self._number(op, numbers)
+                if number is not None:
+                    op.result.replace_all_uses_with(number)
+                    op.erase()
 
-    def _number(self, op: ir.Operation, numbers: list[ir.Value]) -> ir.Value:
+    def _number(self, op: ir.Operation, numbers: list[ir.Value]) -> ir.Value | None:
+        """None for a width that only the device knows."""
         d = next(k for k, x in enumerate("xyz") if f"dim {x}" in str(op.attributes["dimension"]))
         block, thread = numbers[d], numbers[3 + d]
         if op.name == "gpu.block_id":
             return block
         if op.name == "gpu.thread_id":
             return thread
-        width = arith.constant(self.index, self.threads[d])
         if op.name == "gpu.block_dim":
-            return width
+            return self._constant(self.threads[d]) if self.threads[d] else None
+        if self.threads[d]:
+            width = self._constant(self.threads[d])
+        else:
+            width = _ask("block_dim", "xyz"[d], op.location)
         return arith.addi(arith.muli(block, width), thread)
 
     # -- all of them -------------------------------------------------------------------------------
 
     def _write_grid(self) -> None:
         """The launch itself, in a function of its own."""
-        function, inside = self._function(f"{self.name}.grid", ("x", "y", "z"))
+        function, inside = self._function(f"{self.name}.grid", _SIZES)
         block = function.operation.regions[0].blocks[0]
-        extents = list(block.arguments)[-3:]
+        *sizes, shared = list(block.arguments)[-len(_SIZES) :]
+        beyond = next((op for op in operations_in(self.launch) if not_emulated(op)), None)
         with ir.InsertionPoint(block), self.launch.location:
-            widths = [arith.constant(self.index, width) for width in self.threads]
+            for d, width in enumerate(self.threads):
+                if width:
+                    sizes[3 + d] = self._constant(width)
+            if len(self.launch.operands) > len(sizes):
+                i32 = ir.IntegerType.get_signless(32)
+                sizes.append(arith.index_cast(i32, shared))
             end = func.ReturnOp([])
+        if beyond is not None:
+            function.attributes[NOT_EMULATED] = ir.StringAttr.get(_why_not_emulated(beyond))
+            self.launch.erase()
+            return
         self.launch.move_before(end.operation)
-        for k, size in enumerate((*extents, *widths)):
+        for k, size in enumerate(sizes):
             self.launch.operands[k] = size
         for op in operations_in(self.launch):
             remap(op, inside)
+
+
+_SIZES = ("x", "y", "z", "wide", "high", "deep", "shared")
+
+
+def _why_not_emulated(op: ir.Operation) -> str:
+    span = span_of(op.location)
+    where = f" (line {span.line})" if span is not None else ""
+    return f"{op.name}{where} is what only a GPU does: an emulated one does not"
 
 
 def _ask(name: str, dimension: str, place: ir.Location) -> ir.Value:

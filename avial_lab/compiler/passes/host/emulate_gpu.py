@@ -13,7 +13,14 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.compiler.analysis.parallelism.varying_values import varying_values
-from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
+from avial_lab.compiler.codegen.gpu_prints import print_on_host
+from avial_lab.compiler.codegen.loops.copies_at_once import copy_at_once
+from avial_lab.compiler.codegen.loops.launch_bodies import (
+    FENCES,
+    first_not_launched,
+    not_emulated,
+)
+from avial_lab.compiler.codegen.loops.warp_exchanges import EXCHANGES, Together, is_exchange
 from avial_lab.compiler.ir.attributes import ON_DEVICE
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure
@@ -22,7 +29,6 @@ from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import nbytes_of, operations_in
 from avial_lab.core.errors import PassError
 from avial_lab.machine.devices import CPU, kind_for
-from avial_lab.machine.devices.cuda import LANES
 
 _DIMENSIONS = ("x", "y", "z")
 _FIRST_ARGUMENT = {
@@ -60,6 +66,7 @@ class EmulateGpu:
                 _Launch(launch).emulate()
             if launches:
                 _drop_memory_spaces(module)
+                print_on_host(module, [op for op in _for_the_host(module) if op.name == _PRINT])
             for op in [op for op in _for_the_host(module) if op.name.startswith("gpu.")]:
                 _lower_host_operation(op)
 
@@ -95,14 +102,22 @@ class _Launch:
 
     def emulate(self) -> None:
         _replace_index_operations(self.op, self.body)
+        copy_at_once(self.op)
         for op in operations_in(self.op):
-            if op.name.startswith("gpu.") and op.name not in _KNOWN:
+            if op.name in FENCES:
+                op.erase()
+            elif not_emulated(op):
                 raise PassError(
-                    f"{op.name} is not yet lowered for the emulated GPU",
+                    f"{op.name} is what only a GPU does: an emulated one does not",
                     span=span_of(op.location),
-                    hint=_INSTEAD.get(op.name),
+                    hint="run it on an NVIDIA GPU, by itself: nothing here can check its values; "
+                    '`avial-lab lower PROGRAM --on gpu --to "ptx:TASK"` shows what it gets',
                 )
-        sizes = list(self.op.operands)[-6:]
+            elif op.name.startswith("gpu.") and op.name not in _KNOWN:
+                raise PassError(
+                    f"{op.name} is not yet lowered for the emulated GPU", span=span_of(op.location)
+                )
+        sizes = list(self.op.operands)[:6]
         self.grid, self.block = sizes[:3], sizes[3:]
         with ir.InsertionPoint(self.op), self.op.location:
             self.threads = _product(self.block)
@@ -114,6 +129,7 @@ class _Launch:
                 outside.values[arguments[6 + d]] = self.grid[d]
                 outside.values[arguments[9 + d]] = self.block[d]
             self._place_attributions(arguments[12:], outside)
+            self._dynamic_memory()
             self._number_segments(list(self.body.operations), 0)
             self.varying = varying_values(self.op, arguments[3:6])
             with ir.InsertionPoint(self._loops(self.grid, arguments[:3], outside)):
@@ -158,8 +174,8 @@ class _Launch:
                 self._write_if(op, scope)
             elif op.name == "scf.while":
                 self._write_while(op, scope)
-            elif op.name == "gpu.shuffle":
-                self._write_shuffle(op, scope)
+            elif is_exchange(op):
+                self._write_exchange(op, scope)
             elif op.name != "gpu.barrier":
                 raise PassError(
                     f"{_phase_in(op)} inside {op.name} is not yet lowered for the emulated GPU",
@@ -268,10 +284,10 @@ class _Launch:
 
     def _make_room_around(self, op: ir.Operation) -> None:
         """For what a shuffle exchanges, and for which threads what is around it is done."""
-        if op.name == "gpu.shuffle":
-            kind = op.operands[0].type
-            if str(kind) not in self.slots:
-                self.slots[str(kind)] = self._place_for(kind)
+        if is_exchange(op):
+            shown = EXCHANGES[op.name].shown(op)
+            if shown is not None and str(shown.type) not in self.slots:
+                self.slots[str(shown.type)] = self._place_for(shown.type)
         elif op.name in ("scf.if", "scf.while"):
             bit = ir.IntegerType.get_signless(1)
             self.conditions[op] = [self._place_for(bit) for _ in op.regions]
@@ -333,6 +349,23 @@ class _Launch:
             self.places[argument] = memref.alloc(place, [size], [])
             self.allocated.append(self.places[argument])
 
+    def _dynamic_memory(self) -> None:
+        """Of a size that the launch is given: one buffer for all blocks in turn."""
+        asked = [op for op in operations_in(self.op) if op.name == _DYNAMIC_MEMORY]
+        if not asked:
+            return
+        given = list(self.op.operands)[6:]
+        size = arith.index_cast(self.index, given[0]) if given else self.zero
+        dynamic = ir.ShapedType.get_dynamic_size()
+        byte = ir.IntegerType.get_signless(8)
+        memory = memref.alloc(ir.MemRefType.get([dynamic], byte), [size], [])
+        self.allocated.append(memory)
+        for op in asked:
+            op.result.set_type(_in_host_memory(ir.MemRefType(op.result.type)))
+            with ir.InsertionPoint(op), op.location:
+                op.result.replace_all_uses_with(memref.cast(op.result.type, memory))
+            op.erase()
+
     # -- uniform control flow around barriers ------------------------------------------------------
 
     def _is_uniform(self, value: ir.Value, scope: _Scope) -> bool:
@@ -388,7 +421,7 @@ class _Launch:
 
     def _write_if(self, op: ir.Operation, scope: _Scope) -> None:
         differs = not self._is_uniform(op.operands[0], scope)
-        if differs and _phase_in(op) == "gpu.shuffle":
+        if differs and not _waits_for_block(op):
             self._write_branches(op, scope)
         else:
             self._write_uniform_if(op, scope)
@@ -420,7 +453,7 @@ class _Launch:
         bit, flag = ir.IntegerType.get_signless(1), self.conditions[op][1]
         true, false = arith.constant(bit, 1), arith.constant(bit, 0)
         before, after = (region.blocks[0] for region in op.regions)
-        if _phase_in(op) == "gpu.barrier" and _last(before).operands[0] in self.varying:
+        if _waits_for_block(op) and _last(before).operands[0] in self.varying:
             raise _differs(op)
         self._hand_over(list(op.operands), list(before.arguments), scope, op)
         with self._each_thread(scope, all_=True):
@@ -451,44 +484,26 @@ class _Launch:
             scf.YieldOp([])
         self.active = outer
 
-    def _write_shuffle(self, op: ir.Operation, scope: _Scope) -> None:
-        """Each lane's value goes to its slot, then each lane reads that of another; it has its own
-        where there is no such lane.
-        """
-        value, offset, width = list(op.operands)
-        slots = self.slots[str(value.type)]
+    def _write_exchange(self, op: ir.Operation, scope: _Scope) -> None:
+        """What each thread shows goes to its slot, then each finds its own among the slots."""
+        exchange = EXCHANGES[op.name]
+        shown, slots = exchange.shown(op), None
         with op.location:
+            if shown is not None:
+                slots = self.slots[str(shown.type)]
+                with self._each_thread(scope) as inner:
+                    self._bind(shown, inner, op)
+                    memref.store(inner.values.get(shown, shown), slots, [self.thread])
+            if not len(op.results):
+                return
             with self._each_thread(scope) as inner:
-                self._bind(value, inner, op)
-                memref.store(inner.values.get(value, value), slots, [self.thread])
-            with self._each_thread(scope) as inner:
-                numbers: list[ir.Value] = []
-                for number in (offset, width):
-                    self._bind(number, inner, op)
-                    known = inner.values.get(number, number)
-                    numbers.append(arith.index_cast(self.index, known))
-                source, valid = self._source(str(op.attributes["mode"]), *numbers)
-                ult = arith.CmpIPredicate.ult
-                is_there = arith.andi(valid, arith.cmpi(ult, source, self.threads))
-                taken = arith.select(is_there, source, self.thread)
-                for result, got in zip(
-                    op.results, (memref.load(slots, [taken]), valid), strict=True
-                ):
+                for operand in op.operands:
+                    self._bind(operand, inner, op)
+                given = [inner.values.get(operand, operand) for operand in op.operands]
+                here = None if exchange.of_block else self.active
+                found = exchange.find(op, Together(self.thread, self.threads, here, slots), given)
+                for result, got in zip(op.results, found, strict=True):
                     memref.store(got, self.places[result], [self.thread])
-
-    def _source(self, mode: str, offset: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The thread whose value this one gets, and whether that is one of the first `width` lanes
-        of its warp.
-        """
-        lane = arith.remui(self.thread, arith.constant(self.index, LANES))
-        if "xor" in mode:
-            other = arith.xori(lane, offset)
-        elif "up" in mode:
-            other = arith.subi(lane, offset)
-        else:
-            other = arith.addi(lane, offset) if "down" in mode else offset
-        valid = arith.cmpi(arith.CmpIPredicate.ult, other, width)
-        return arith.addi(arith.subi(self.thread, lane), other), valid
 
     def _write_uniform_if(self, op: ir.Operation, scope: _Scope) -> None:
         condition = op.operands[0]
@@ -567,10 +582,9 @@ def _body(op: ir.Operation) -> ir.Block:
             span=span_of(op.location),
             hint="use scf.if and scf.for in place of branches",
         )
-    if segments[0] or any(segments[7:]) or len(op.results):
+    if segments[0] or any(segments[7:10]) or len(op.results):
         raise PassError(
-            "gpu.launch with async, clusters or dynamic shared memory is not yet lowered for the"
-            " emulated GPU",
+            "gpu.launch with async or clusters is not yet lowered for the emulated GPU",
             span=span_of(op.location),
         )
     return blocks[0]
@@ -597,12 +611,14 @@ def _replace_index_operations(launch: ir.Operation, body: ir.Block) -> None:
         op.erase()
 
 
-_PHASES = ("gpu.barrier", "gpu.shuffle")
-"""What all threads of a block, or of a warp, come to before any of them goes on."""
+_PHASES = ("gpu.barrier", *EXCHANGES)
+"""What all threads of a block, or of a warp, come to before any of them goes on; those of a block
+first.
+"""
 
-_INSTEAD = {"gpu.printf": "store it in an array, and print that after the run"}
+_PRINT, _DYNAMIC_MEMORY = "gpu.printf", "gpu.dynamic_shared_memory"
 
-_KNOWN = (*_PHASES, "gpu.terminator")
+_KNOWN = (*_PHASES, _PRINT, _DYNAMIC_MEMORY, "gpu.terminator")
 
 
 def _differs(op: ir.Operation) -> PassError:
@@ -621,6 +637,11 @@ def _phase_in(op: ir.Operation) -> str:
     """What in it, or what it is, ends a stretch: a barrier, else a shuffle, else nothing."""
     names = {op.name, *(inner.name for inner in operations_in(op))}
     return next((name for name in _PHASES if name in names), "")
+
+
+def _waits_for_block(op: ir.Operation) -> bool:
+    phase = _phase_in(op)
+    return phase == "gpu.barrier" or (phase in EXCHANGES and EXCHANGES[phase].of_block)
 
 
 def _last(block: ir.Block) -> ir.Operation:

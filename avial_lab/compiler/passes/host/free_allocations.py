@@ -12,6 +12,7 @@ from mlir import ir, passmanager
 from mlir.dialects import memref
 
 from avial_lab.compiler.ir.allocations import STACK_BYTES, uses_of
+from avial_lab.compiler.ir.attributes import WORKGROUP
 from avial_lab.compiler.ir.operations import nbytes_of, operations_named
 from avial_lab.compiler.ir.views import is_memref
 
@@ -39,7 +40,8 @@ class FreeAllocations:
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
             for op in operations_named(module, "memref.alloca"):
-                _settle(op)
+                if WORKGROUP not in op.attributes:
+                    _settle(op)
             for function in operations_named(module, "func.func", "gpu.func"):
                 _free_in(function)
             for op in operations_named(module, "memref.alloca_scope"):

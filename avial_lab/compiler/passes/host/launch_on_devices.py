@@ -14,15 +14,20 @@ from mlir import ir
 from mlir.dialects import arith, func, llvm
 
 from avial_lab.compiler.codegen.kernel_arguments import plain_words
+from avial_lab.compiler.codegen.loops.launch_bodies import asked_for_bytes
 from avial_lab.compiler.codegen.runtime_calls import call_of
 from avial_lab.compiler.ir.attributes import (
     KERNEL,
     LAUNCH,
+    LAUNCH_SIZES,
     LAUNCHER,
     NO_KERNEL,
+    NOT_EMULATED,
     PLACES,
     QUEUED,
     SHARED,
+    WORKGROUP,
+    WRITTEN,
 )
 from avial_lab.compiler.ir.dialects.avial import CAST
 from avial_lab.compiler.ir.effects import text_attribute
@@ -51,8 +56,10 @@ class LaunchOnDevices:
     after:   llvm.call @avial_launch_kernel(@S1_kernel.grid.launch, %room, %bytes, %sizes,
                                             @S1_kernel.image, @S1_kernel.name, @offsets, %arguments)
 
-    %sizes are the blocks, the threads of one, and the bytes they share; the k-th argument of the
-    kernel, a pointer or a number, is offsets[k] bytes into %room. The image is filled in later.
+    %sizes are the blocks, the threads of one, and the bytes they share beside those of the kernel
+    itself; the k-th argument of the kernel, a pointer or a number, is offsets[k] bytes into %room.
+    The image is filled in later. A kernel that only real devices run has a null pointer in place of
+    the function, and its name is followed by why.
     """
 
     def __call__(self, module: ir.Operation) -> None:
@@ -187,8 +194,10 @@ def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) 
     kinds = [_carried(operand.type, call) for operand in call.operands]
     offsets = _offsets(kinds)
     if symbol not in functions:
-        functions[symbol] = _write_launched(module, call, symbol, kinds, offsets)
-        _describe(module, call, name, offsets)
+        grid = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == symbol)
+        why = text_attribute(grid, NOT_EMULATED) if NOT_EMULATED in grid.attributes else ""
+        functions[symbol] = "" if why else _write_launched(module, call, symbol, kinds, offsets)
+        _describe(module, call, name, why, offsets)
     i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
     kernel = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == name)
     threads = list(ir.DenseI64ArrayAttr(kernel.attributes[KERNEL]))
@@ -197,13 +206,21 @@ def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) 
         sizes = _room(_entry_of(call), _WORD * (2 * _DIMENSIONS + 1))
         for operand, kind, offset in zip(call.operands, kinds, offsets, strict=False):
             llvm.store(_as_carried(operand, kind), _slot(room, offset))
-        blocks = [arith.index_cast(i64, each) for each in list(call.operands)[-_DIMENSIONS:]]
-        fixed = [llvm.mlir_constant(ir.IntegerAttr.get(i64, each)) for each in (*threads, 0)]
-        for k, word in enumerate((*blocks, *fixed)):
+        told = [arith.index_cast(i64, each) for each in list(call.operands)[-_sizes_of(call) :]]
+        shared = [op for op in operations_in(kernel) if WORKGROUP in op.attributes]
+        asked = asked_for_bytes(shared)
+        known = (*threads, asked)[len(told) - _DIMENSIONS :]
+        if asked:
+            told, known = told[:-1], (asked,)
+        fixed = [llvm.mlir_constant(ir.IntegerAttr.get(i64, each)) for each in known]
+        for k, word in enumerate((*told, *fixed)):
             llvm.store(word, _slot(sizes, _WORD * k))
-        signature = ir.FunctionType.get([pointer], [])
-        function = func.ConstantOp(signature, functions[symbol]).result
-        address = ir.Operation.create(CAST, [pointer], [function]).result
+        if functions[symbol]:
+            signature = ir.FunctionType.get([pointer], [])
+            function = func.ConstantOp(signature, functions[symbol]).result
+            address = ir.Operation.create(CAST, [pointer], [function]).result
+        else:
+            address = llvm.mlir_zero(pointer)
         known = [_address_of(f"{name}.{part}") for part in ("image", "name", "offsets")]
         size, count = (
             llvm.mlir_constant(ir.IntegerAttr.get(i64, number))
@@ -213,16 +230,24 @@ def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) 
     call.erase()
 
 
+def _sizes_of(call: ir.Operation) -> int:
+    """How many of its operands, the last, are sizes of the launch."""
+    return LAUNCH_SIZES if WRITTEN in call.attributes else _DIMENSIONS
+
+
 def _places(call: ir.Operation, offsets: Sequence[int]) -> list[int]:
     """Where the arguments of the kernel are, in bytes."""
-    given = list(zip(call.operands, offsets, strict=False))[:-_DIMENSIONS]
+    given = list(zip(call.operands, offsets, strict=False))[: -_sizes_of(call)]
     return [at + _WORD * word for operand, at in given for word in plain_words(operand.type)]
 
 
-def _describe(module: ir.Operation, call: ir.Operation, name: str, offsets: Sequence[int]) -> None:
+def _describe(
+    module: ir.Operation, call: ir.Operation, name: str, why: str, offsets: Sequence[int]
+) -> None:
     """What a device is told of the kernel, as constants."""
     places = _places(call, offsets)
-    texts = f'"{name}\\00"', len(name) + 1
+    said = [name, why] if why else [name]
+    texts = '"' + "".join(f"{each}\\00" for each in said) + '"', sum(len(each) + 1 for each in said)
     words = ", ".join(map(str, places))
     declared = ir.Module.parse(
         f"""

@@ -26,7 +26,7 @@ from avial_lab.compiler.ir.operations import (
     operations_named,
     replaced,
 )
-from avial_lab.compiler.ir.views import is_memref
+from avial_lab.compiler.ir.views import ALLOCATIONS, VIEWS, is_memref
 from avial_lab.compiler.passes.tasks.control_level import structured_functions
 
 RAISED = {"memref.load": "affine.load", "memref.store": "affine.store"}
@@ -102,7 +102,8 @@ class _Raising:
         self.sizes = {
             name: (array, dimension)
             for name, (array, dimension) in reader.indices.sizes.items()
-            if isinstance(array.owner, ir.Block) or array.owner.operation.name != "scf.for"
+            if _is_given(array)
+            and (isinstance(array.owner, ir.Block) or array.owner.operation.name != "scf.for")
         }
         self.symbols: dict[str, ir.Value] = {}
 
@@ -266,13 +267,15 @@ def _lower_affine(function: ir.Operation) -> None:
 
 def _is_given(value: ir.Value) -> bool:
     """Whether it is computed of the function's arguments: what is read from memory will stand in a
-    task, where it is no symbol.
+    task, where it is no symbol. Nor is the extent of a window that has it from there.
     """
     if isinstance(value.owner, ir.Block):
         return True
     op = value.owner.operation
-    pure = is_pure(op) or op.name == "memref.dim"
-    return pure and all(is_memref(each) or _is_given(each) for each in op.operands)
+    if is_memref(value) and op.name not in (*VIEWS, *ALLOCATIONS):
+        return True
+    stands = is_memref(value) or is_pure(op) or op.name == "memref.dim"
+    return stands and all(_is_given(each) for each in op.operands)
 
 
 def _is_repeated(op: ir.Operation) -> bool:

@@ -42,7 +42,9 @@ from mlir.dialects import func, llvm
 from avial_lab.compiler.analysis.accesses.buffers import argument_name
 from avial_lab.compiler.backends.llvm import unoptimised
 from avial_lab.compiler.catalogue import DEFINITIONS, SEQUENTIAL
+from avial_lab.compiler.codegen.gpu_prints import PRINT
 from avial_lab.compiler.ir.locations import name_of
+from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_plain, is_structured, program_function, symbol_of
 from avial_lab.compiler.lowering.arithmetic import arithmetic
 from avial_lab.compiler.lowering.machine_code import refuse_printing
@@ -144,6 +146,8 @@ def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
     run_passes(module, (generic, *arithmetic(strict=strict), *rest))
     if not tasks:
         _write_entry(module)
+    for op in operations_named(module, PRINT):
+        op.erase()  # that is for the run to do
     run_passes(module, definitions(bounds_checks=bounds_checks))
     record_assertions(module)
     refuse_printing(module)

@@ -8,6 +8,7 @@
  *
  * A kernel is a function of the program: the launch as loops over blocks and threads.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -39,10 +40,14 @@ typedef struct {
     int64_t ran;   /* since the device was opened */
 } Line;
 
+/* span: of the addresses that begin at `base`, where granules are mapped; else 0. Such ones have an
+ * allocation for each part, and one of no bytes. */
 typedef struct {
     char *memory;
     int64_t bytes;
     bool others; /* it was not taken here */
+    char *base;
+    int64_t span;
 } Allocation;
 
 struct Apart {
@@ -92,8 +97,11 @@ static void apart_close(void *handle)
         for (int64_t k = line->first; k < line->count; k++) free(line->items[k].data);
         free(line->items);
     }
-    for (int64_t k = 0; k < device->count; k++)
-        if (!device->allocations[k].others) free(device->allocations[k].memory);
+    for (int64_t k = 0; k < device->count; k++) {
+        const Allocation *a = &device->allocations[k];
+        if (a->span && !a->bytes) munmap(a->base, (size_t)a->span);
+        else if (!a->span && !a->others) free(a->memory);
+    }
     free(device->allocations);
     free(device);
 }
@@ -140,7 +148,7 @@ static uint64_t apart_allocate(void *handle, int64_t bytes)
         return 0;
     }
     memset(memory, POISON, (size_t)wanted);
-    if (!note_memory(device, (Allocation){memory, bytes, false})) {
+    if (!note_memory(device, (Allocation){.memory = memory, .bytes = bytes})) {
         free(memory);
         return 0;
     }
@@ -148,9 +156,58 @@ static uint64_t apart_allocate(void *handle, int64_t bytes)
     return (uint64_t)(uintptr_t)memory;
 }
 
+/* Takes the reserved addresses back. */
+static void unmap(Apart *device, char *base, int64_t span)
+{
+    int64_t left = 0;
+    for (int64_t k = 0; k < device->count; k++) {
+        Allocation a = device->allocations[k];
+        if (a.span && a.base == base) device->taken -= a.bytes;
+        else device->allocations[left++] = a;
+    }
+    device->count = left;
+    munmap(base, (size_t)span);
+}
+
+/* What is touched beside the granules ends the process: nobody may read or write there. */
+static uint64_t apart_reserve(void *handle, int64_t bytes, const int64_t *runs, int64_t count)
+{
+    Apart *device = handle;
+    int64_t span = (bytes + GRANULE - 1) / GRANULE * GRANULE, mapped = 0;
+    for (int64_t k = 0; k < count; k++) mapped += (runs[2 * k + 1] - runs[2 * k]) * GRANULE;
+    bool fits = !device->memory || mapped <= device->memory - device->taken;
+    char *base = fits ? mmap(NULL, (size_t)span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                             -1, 0) : MAP_FAILED;
+    if (base == MAP_FAILED) {
+        snprintf(apart_said, sizeof apart_said,
+                 "the emulated device has no memory for %lld bytes", (long long)mapped);
+        return 0;
+    }
+    bool well = note_memory(device, (Allocation){.memory = base, .base = base, .span = span});
+    for (int64_t k = 0; k < count && well; k++) {
+        char *part = base + runs[2 * k] * GRANULE;
+        int64_t size = (runs[2 * k + 1] - runs[2 * k]) * GRANULE;
+        well = !mprotect(part, (size_t)size, PROT_READ | PROT_WRITE) &&
+               note_memory(device, (Allocation){part, size, false, base, span});
+        if (!well) break;
+        memset(part, POISON, (size_t)size);
+        device->taken += size;
+    }
+    if (well) return (uint64_t)(uintptr_t)base;
+    unmap(device, base, span);
+    apart_refuse("the emulated device cannot map its memory");
+    return 0;
+}
+
 static bool apart_release(void *handle, uint64_t address)
 {
     Apart *device = handle;
+    for (int64_t k = 0; k < device->count; k++) {
+        Allocation *a = &device->allocations[k];
+        if (!a->span || (uint64_t)(uintptr_t)a->base != address) continue;
+        unmap(device, a->base, a->span);
+        return true;
+    }
     for (int64_t k = 0; k < device->count; k++) {
         Allocation *a = &device->allocations[k];
         if ((uint64_t)(uintptr_t)a->memory != address || a->others) continue;
@@ -351,7 +408,8 @@ static bool apart_holds(void *handle, uint64_t address, int64_t bytes)
     size_t size = (size_t)(address + (uint64_t)bytes - begin);
     if (!bytes) return true;
     if (!msync((void *)(uintptr_t)begin, size, MS_ASYNC))
-        return note_memory(handle, (Allocation){(char *)(uintptr_t)address, bytes, true});
+        return note_memory(handle, (Allocation){.memory = (char *)(uintptr_t)address,
+                                                .bytes = bytes, .others = true});
     return apart_refuse("the emulated device has no memory there: it was freed, or is another's");
 }
 
@@ -395,4 +453,5 @@ const Driver apart_driver = {
     .after = apart_after,
     .forget = apart_forget,
     .again = apart_again,
+    .reserve = apart_reserve,
 };

@@ -20,7 +20,16 @@ enum { RING = 64, LOG_BYTES = 4096, MOST_ARGUMENTS = 256 };
 typedef struct {
     void *library;
     CUDA_CALLS(DECLARE)
+    CUDA_MAPPING_CALLS(DECLARE)
 } Calls;
+
+/* Addresses of which `count` parts have memory, each given by its first granule and one past its
+ * last. */
+typedef struct {
+    CUdeviceptr address;
+    size_t bytes;
+    int64_t *runs, count;
+} Mapped;
 
 typedef struct {
     CUdevice device;
@@ -35,7 +44,12 @@ typedef struct {
     CUmodule *modules;
     CUdeviceptr *addresses;
     int64_t module_count, address_count;
+    Mapped *mapped;
+    int64_t mapped_count;
+    bool maps; /* memory by granules of `GRANULE` bytes */
 } Cuda;
+
+static int64_t cuda_opened; /* devices */
 
 const char *avial_libcuda;
 
@@ -67,6 +81,15 @@ static bool went_well(CUresult error, const char *what)
         if (!symbol) found = cuda_refuse("the NVIDIA driver is too old", "it has no " #name); \
     }
 
+#define FIND_ALSO(name, parameters)                                                            \
+    {                                                                                          \
+        void *symbol = dlsym(cu.library, #name);                                               \
+        memcpy(&cu.name, &symbol, sizeof symbol);                                              \
+        maps = maps && symbol;                                                                 \
+    }
+
+static bool driver_maps;
+
 /* Loads the driver, once it is there. */
 static bool load_driver(void)
 {
@@ -76,6 +99,9 @@ static bool load_driver(void)
     if (!cu.library) return cuda_refuse("there is no NVIDIA driver", dlerror());
     bool found = true;
     CUDA_CALLS(FIND)
+    bool maps = true;
+    CUDA_MAPPING_CALLS(FIND_ALSO)
+    driver_maps = maps;
     if (found) found = went_well(cu.cuInit(0), "the NVIDIA driver did not start");
     if (!found) {
         dlclose(cu.library);
@@ -93,6 +119,22 @@ static int64_t cuda_count(void)
 
 static void cuda_close(void *handle);
 static bool ask_limits(const Cuda *c, Limits *to);
+
+/* Whose memory is taken by granules. */
+static CUallocation memory_of(const Cuda *c)
+{
+    return (CUallocation){.type = CU_PINNED, .location = {CU_ON_DEVICE, c->device}};
+}
+
+static bool can_map(const Cuda *c)
+{
+    int supported = 0;
+    size_t least = 0;
+    CUallocation kind = memory_of(c);
+    return driver_maps && !cu.cuDeviceGetAttribute(&supported, CU_MAPS_MEMORY, c->device) &&
+           supported && !cu.cuMemGetAllocationGranularity(&least, &kind, CU_LEAST) && least &&
+           GRANULE % least == 0;
+}
 
 static void *cuda_open(int64_t number)
 {
@@ -117,6 +159,8 @@ static void *cuda_open(int64_t number)
             opened = went_well(cu.cuEventCreate(&c->events[q][k], CU_NO_TIMING),
                                "a GPU has no event");
     }
+    cuda_opened++;
+    c->maps = opened && can_map(c);
     if (opened && ask_limits(c, &c->limits)) return c;
     cuda_close(c);
     return NULL;
@@ -127,13 +171,17 @@ static bool use(const Cuda *c)
     return went_well(cu.cuCtxSetCurrent(c->context), "a GPU's context cannot be used");
 }
 
+static bool unmap_memory(Mapped *m);
+
 static void cuda_close(void *handle)
 {
     Cuda *c = handle;
+    cuda_opened--;
     if (c->context && !cu.cuCtxSetCurrent(c->context)) {
         cu.cuCtxSynchronize();
         for (int64_t k = 0; k < c->module_count; k++) cu.cuModuleUnload(c->modules[k]);
         for (int64_t k = 0; k < c->address_count; k++) cu.cuMemFree_v2(c->addresses[k]);
+        for (int64_t k = 0; k < c->mapped_count; k++) unmap_memory(&c->mapped[k]);
         for (int q = 0; q < QUEUES; q++) {
             for (int k = 0; k < RING; k++)
                 if (c->events[q][k]) cu.cuEventDestroy_v2(c->events[q][k]);
@@ -141,7 +189,7 @@ static void cuda_close(void *handle)
         }
     }
     if (c->context) cu.cuDevicePrimaryCtxRelease_v2(c->device);
-    free(c->modules), free(c->addresses), free(c);
+    free(c->modules), free(c->addresses), free(c->mapped), free(c);
 }
 
 static bool ask_limits(const Cuda *c, Limits *to)
@@ -210,9 +258,77 @@ static uint64_t cuda_allocate(void *handle, int64_t bytes)
     return address;
 }
 
+static bool unmap_memory(Mapped *m)
+{
+    bool well = true;
+    for (int64_t k = 0; k < m->count; k++) {
+        int64_t first = m->runs[2 * k] * GRANULE, last = m->runs[2 * k + 1] * GRANULE;
+        well &= went_well(cu.cuMemUnmap(m->address + (uint64_t)first, (size_t)(last - first)),
+                          "memory of a GPU is not unmapped");
+    }
+    free(m->runs);
+    m->runs = NULL;
+    return went_well(cu.cuMemAddressFree(m->address, m->bytes), "addresses of a GPU are not freed") &&
+           well;
+}
+
+/* Memory for one part, which lives as long as it is mapped. */
+static bool map_part(const Cuda *c, CUdeviceptr at, size_t bytes)
+{
+    CUmemory memory = 0;
+    CUallocation kind = memory_of(c);
+    CUaccess access = {kind.location, CU_READ_WRITE};
+    char what[128];
+    snprintf(what, sizeof what, "a GPU has no memory for %zu bytes", bytes);
+    if (!went_well(cu.cuMemCreate(&memory, bytes, &kind, 0), what)) return false;
+    bool mapped = went_well(cu.cuMemMap(at, bytes, 0, memory, 0), "memory of a GPU is not mapped");
+    bool well = mapped && went_well(cu.cuMemSetAccess(at, bytes, &access, 1),
+                                    "memory of a GPU is not mapped");
+    cu.cuMemRelease(memory);
+    if (mapped && !well) cu.cuMemUnmap(at, bytes);
+    return well;
+}
+
+/* Not where several GPUs are driven: what is mapped for one of them no other one may read. */
+static uint64_t cuda_reserve(void *handle, int64_t bytes, const int64_t *runs, int64_t count)
+{
+    Cuda *c = handle;
+    Mapped m = {.bytes = (size_t)((bytes + GRANULE - 1) / GRANULE * GRANULE)};
+    if (!c->maps || cuda_opened > 1 || !use(c)) return 0;
+    Mapped *list = realloc(c->mapped, (size_t)(c->mapped_count + 1) * sizeof *list);
+    if (!list) return 0;
+    c->mapped = list;
+    m.runs = malloc((size_t)(count + 1) * 2 * sizeof *m.runs);
+    if (!m.runs) return 0;
+    if (count) memcpy(m.runs, runs, (size_t)count * 2 * sizeof *m.runs);
+    if (!went_well(cu.cuMemAddressReserve(&m.address, m.bytes, 0, 0, 0), "a GPU has no addresses")) {
+        free(m.runs);
+        return 0;
+    }
+    for (; m.count < count; m.count++) {
+        int64_t first = runs[2 * m.count] * GRANULE, last = runs[2 * m.count + 1] * GRANULE;
+        if (!map_part(c, m.address + (uint64_t)first, (size_t)(last - first))) break;
+    }
+    if (m.count < count) {
+        char why[sizeof cuda_said];
+        memcpy(why, cuda_said, sizeof why);
+        unmap_memory(&m);
+        memcpy(cuda_said, why, sizeof why);
+        return 0;
+    }
+    c->mapped[c->mapped_count++] = m;
+    return m.address;
+}
+
 static bool cuda_release(void *handle, uint64_t address)
 {
     Cuda *c = handle;
+    for (int64_t k = 0; k < c->mapped_count; k++)
+        if (c->mapped[k].address == address) {
+            Mapped m = c->mapped[k];
+            c->mapped[k] = c->mapped[--c->mapped_count];
+            return use(c) && unmap_memory(&m);
+        }
     for (int64_t k = 0; k < c->address_count; k++)
         if (c->addresses[k] == address) {
             c->addresses[k] = c->addresses[--c->address_count];
@@ -319,7 +435,8 @@ static bool cuda_copy(void *handle, enum Queue queue, const BoxCopy *copy)
     if (!use(c)) return false;
     Copying all = {copy, c->streams[queue], 0};
     uint64_t there = copy->kind == COPY_WITHIN ? copy->source : (uint64_t)(uintptr_t)copy->host;
-    if (copy->dims > 0 && copy->here[0] >= copy->run_bytes && copy->there[0] >= copy->run_bytes) {
+    bool near = copy->dims > 0 && copy->here[0] < GRANULE; /* else nothing may be mapped between */
+    if (near && copy->here[0] >= copy->run_bytes && copy->there[0] >= copy->run_bytes) {
         BoxCopy outer = *copy; /* without the innermost dimension */
         outer.dims--;
         if (copy->count[0] < 1) return true;
@@ -462,4 +579,5 @@ const Driver cuda_driver = {
     .why = cuda_why,
     .holds = cuda_holds,
     .after = cuda_after,
+    .reserve = cuda_reserve,
 };

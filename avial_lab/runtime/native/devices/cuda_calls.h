@@ -19,6 +19,7 @@ enum {
     CU_CAPABILITY_MAJOR = 75,
     CU_CAPABILITY_MINOR = 76,
     CU_SHARED_BYTES = 97, /* with opt-in */
+    CU_MAPS_MEMORY = 102, /* CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
     CU_DYNAMIC_SHARED = 8, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     CU_NON_BLOCKING = 1,
     CU_NO_TIMING = 2,
@@ -30,7 +31,30 @@ enum {
     CU_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_… */
     CU_ORDINAL = 9,
     CU_NEWER_PTX = 222, /* CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
+    CU_PINNED = 1,      /* CU_MEM_ALLOCATION_TYPE_PINNED */
+    CU_ON_DEVICE = 1,   /* CU_MEM_LOCATION_TYPE_DEVICE */
+    CU_READ_WRITE = 3,  /* CU_MEM_ACCESS_FLAGS_PROT_READWRITE */
+    CU_LEAST = 0,       /* CU_MEM_ALLOC_GRANULARITY_MINIMUM */
 };
+
+typedef unsigned long long CUmemory; /* CUmemGenericAllocationHandle */
+
+/* CUmemLocation, CUmemAllocationProp_v1 and CUmemAccessDesc_v1 */
+typedef struct {
+    int type, device;
+} CUlocation;
+typedef struct {
+    int type, handle_types;
+    CUlocation location;
+    void *windows;
+    unsigned char compression, rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+} CUallocation;
+typedef struct {
+    CUlocation location;
+    int flags;
+} CUaccess;
 
 /* CUDA_MEMCPY2D_v2 */
 typedef struct {
@@ -85,5 +109,19 @@ typedef struct {
     CALL(cuEventDestroy_v2, (CUevent event))                                                    \
     CALL(cuEventRecord, (CUevent event, CUstream stream))                                       \
     CALL(cuEventSynchronize, (CUevent event))
+
+/* Since CUDA 10.2; without them arrays are there as a whole. */
+#define CUDA_MAPPING_CALLS(CALL)                                                                \
+    CALL(cuMemGetAllocationGranularity, (size_t * granule, const CUallocation *kind, int option)) \
+    CALL(cuMemAddressReserve, (CUdeviceptr * address, size_t bytes, size_t alignment,           \
+                               CUdeviceptr wish, unsigned long long flags))                     \
+    CALL(cuMemAddressFree, (CUdeviceptr address, size_t bytes))                                 \
+    CALL(cuMemCreate, (CUmemory * memory, size_t bytes, const CUallocation *kind,               \
+                       unsigned long long flags))                                               \
+    CALL(cuMemRelease, (CUmemory memory))                                                       \
+    CALL(cuMemMap, (CUdeviceptr address, size_t bytes, size_t offset, CUmemory memory,          \
+                    unsigned long long flags))                                                  \
+    CALL(cuMemUnmap, (CUdeviceptr address, size_t bytes))                                       \
+    CALL(cuMemSetAccess, (CUdeviceptr address, size_t bytes, const CUaccess *access, size_t count))
 
 #endif

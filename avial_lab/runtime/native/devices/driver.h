@@ -65,7 +65,7 @@ typedef struct {
     void (*close)(void *device);   /* frees all that it has */
     bool (*limits)(void *device, Limits *to);
     uint64_t (*allocate)(void *device, int64_t bytes); /* an address; what is there is undefined */
-    bool (*release)(void *device, uint64_t address);   /* after `finish` */
+    bool (*release)(void *device, uint64_t address);   /* after `finish`; of `reserve`, too */
     bool (*copy)(void *device, enum Queue queue, const BoxCopy *copy);
     void *(*load)(void *device, const char *image); /* PTX, or a cubin */
     void *(*kernel)(void *device, void *module, const char *name);
@@ -87,6 +87,10 @@ typedef struct {
      * NULL where a driver does nothing then. */
     bool (*forget)(void *device, enum Queue queue, uint64_t address, int64_t bytes);
     void (*again)(void *device);
+    /* Addresses for `bytes`, where there is memory for some granules alone: `count` times from one to
+     * before another one, ascending and apart. What is touched elsewhere is a fault of the device's.
+     * NULL, or 0, where a driver cannot do it. */
+    uint64_t (*reserve)(void *device, int64_t bytes, const int64_t *runs, int64_t count);
 } Driver;
 
 extern const Driver apart_driver, null_driver, cuda_driver;

@@ -46,6 +46,15 @@ static uint64_t null_allocate(void *device, int64_t bytes)
     return address;
 }
 
+static uint64_t null_reserve(void *device, int64_t bytes, const int64_t *runs, int64_t count)
+{
+    int64_t mapped = 0;
+    for (int64_t k = 0; k < count; k++) mapped += (runs[2 * k + 1] - runs[2 * k]) * GRANULE;
+    uint64_t address = null_allocate(device, bytes);
+    avial_null_counts.allocated_bytes += mapped - bytes;
+    return address;
+}
+
 static bool null_release(void *device, uint64_t address)
 {
     (void)device, (void)address;
@@ -142,4 +151,5 @@ const Driver null_driver = {
     .why = null_why,
     .holds = null_holds,
     .after = null_after,
+    .reserve = null_reserve,
 };

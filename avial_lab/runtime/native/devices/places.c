@@ -9,16 +9,19 @@
 /* An array on a device: its memory, 0 before it has any, and the last that touched it. */
 typedef struct {
     uint64_t address;
+    int64_t bytes, span, count, *runs; /* as of a block */
     Event_ written, read; /* the last launch that writes it, and that touches it */
     Event_ in, out;       /* by copies */
     bool touched, writes; /* by the next launch */
     bool given, over;     /* its memory is the caller's; its last use was */
 } Lying;
 
-/* Memory of a device that no array has, and what touched it last, as above. */
+/* Memory of a device that no array has, and what touched it last, as above. bytes: that it takes.
+ * span: of its addresses where only some granules have memory, `count` times from one to before
+ * another one; 0 where all is there. */
 typedef struct {
     uint64_t address;
-    int64_t bytes;
+    int64_t bytes, span, count, *runs;
     Event_ written, read, in, out;
 } Block;
 
@@ -83,7 +86,8 @@ static struct {
 } most;
 
 int64_t avial_memory_limit, avial_last_arrays;
-const int64_t *avial_last_uses;
+const int64_t *avial_last_uses, *avial_granules;
+int64_t avial_granule_runs;
 
 extern int64_t *avial_journal AVIAL_DEVICE; /* of the program, where the step at hand is */
 
@@ -152,11 +156,11 @@ static void free_array(Place *p, int64_t array)
     if (!a->address || a->given) return;
     Block *blocks = realloc(o->blocks, (size_t)(o->block_count + 1) * sizeof *blocks);
     if (!blocks) return; /* it stays the array's */
-    int64_t bytes = bytes_of_shape(&here.shapes[array]);
     o->blocks = blocks;
-    blocks[o->block_count++] = (Block){a->address, bytes, a->written, a->read, a->in, a->out};
-    o->kept_bytes += bytes;
-    p->used -= bytes;
+    blocks[o->block_count++] = (Block){a->address, a->bytes, a->span, a->count, a->runs,
+                                       a->written, a->read, a->in, a->out};
+    o->kept_bytes += a->bytes;
+    p->used -= a->bytes;
     *a = (Lying){.over = true};
 }
 
@@ -178,6 +182,7 @@ static bool drop_block(Place *p)
     Opened *o = &p->opened;
     Block b = o->blocks[--o->block_count];
     o->kept_bytes -= b.bytes;
+    free(b.runs);
     return went(d->synchronise(p->device, b.written) && d->synchronise(p->device, b.read) &&
                 d->synchronise(p->device, b.in) && d->synchronise(p->device, b.out) &&
                 d->release(p->device, b.address));
@@ -211,40 +216,87 @@ int64_t avial_room(int64_t place, int64_t *total)
     return p ? room_on(p, total) : INT64_MAX;
 }
 
-/* A kept block of that size for the array; what was done with it comes first. */
-static bool take_kept(Place *p, Lying *a, int64_t bytes)
+/* What the array needs there: the granules that are used, where that is known, else all of it. */
+static bool needs(const Place *p, int64_t array, Block *to)
+{
+    int64_t device = p - here.places, whole = bytes_of_shape(&here.shapes[array]), first = 0;
+    *to = (Block){.bytes = whole};
+    if (!here.driver->reserve || !avial_last_uses || array >= avial_last_arrays) return true;
+    while (first < avial_granule_runs && (avial_granules[4 * first] != device ||
+                                          avial_granules[4 * first + 1] != array))
+        first++;
+    const int64_t *rows = avial_granules + 4 * first;
+    while (first + to->count < avial_granule_runs && rows[4 * to->count] == device &&
+           rows[4 * to->count + 1] == array)
+        to->count++;
+    if (!to->count && avial_last_uses[device * avial_last_arrays + array] >= 0) return true;
+    to->span = whole > 0 ? whole : 1;
+    to->bytes = 0;
+    to->runs = calloc((size_t)to->count + 1, 2 * sizeof *to->runs);
+    if (!to->runs) return refused("out of memory for devices");
+    for (int64_t k = 0; k < to->count; k++) {
+        to->runs[2 * k] = rows[4 * k + 2], to->runs[2 * k + 1] = rows[4 * k + 3];
+        to->bytes += (rows[4 * k + 3] - rows[4 * k + 2]) * GRANULE;
+    }
+    return true;
+}
+
+static bool alike(const Block *a, const Block *b)
+{
+    return a->bytes == b->bytes && a->span == b->span && a->count == b->count &&
+           (!a->count || !memcmp(a->runs, b->runs, (size_t)a->count * 2 * sizeof *a->runs));
+}
+
+static void give(Lying *a, const Block *b)
+{
+    *a = (Lying){.address = b->address, .bytes = b->bytes, .span = b->span, .count = b->count,
+                 .runs = b->runs, .written = b->written, .read = b->read, .in = b->in, .out = b->out,
+                 .touched = a->touched, .writes = a->writes};
+}
+
+/* A kept block like that for the array; what was done with it comes first. */
+static bool take_kept(Place *p, Lying *a, const Block *wanted)
 {
     Opened *o = &p->opened;
     int64_t k = 0;
-    while (k < o->block_count && o->blocks[k].bytes != bytes) k++;
+    while (k < o->block_count && !alike(&o->blocks[k], wanted)) k++;
     if (k == o->block_count) return false;
-    Block b = o->blocks[k];
+    give(a, &o->blocks[k]);
+    o->kept_bytes -= o->blocks[k].bytes;
     o->blocks[k] = o->blocks[--o->block_count];
-    o->kept_bytes -= bytes;
-    *a = (Lying){.address = b.address, .written = b.written, .read = b.read, .in = b.in, .out = b.out,
-                 .touched = a->touched, .writes = a->writes};
     return true;
 }
 
 /* Nobody may find there what another array had. */
-static bool forget(Place *p, Lying *a, int64_t bytes)
+static bool forget(Place *p, Lying *a)
 {
     const Driver *d = here.driver;
     if (!d->forget) return true;
     if (!went(d->wait(p->device, QUEUE_IN, p->device, a->read)) ||
-        !went(d->wait(p->device, QUEUE_IN, p->device, a->out)) ||
-        !went(d->forget(p->device, QUEUE_IN, a->address, bytes)))
+        !went(d->wait(p->device, QUEUE_IN, p->device, a->out)))
         return false;
+    if (!a->span && !went(d->forget(p->device, QUEUE_IN, a->address, a->bytes))) return false;
+    for (int64_t k = 0; k < a->count; k++)
+        if (!went(d->forget(p->device, QUEUE_IN, a->address + (uint64_t)(a->runs[2 * k] * GRANULE),
+                            (a->runs[2 * k + 1] - a->runs[2 * k]) * GRANULE)))
+            return false;
     a->in = d->record(p->device, QUEUE_IN);
     return true;
 }
 
+static uint64_t taken(const Place *p, const Block *wanted)
+{
+    const Driver *d = here.driver;
+    if (!wanted->span) return d->allocate(p->device, wanted->bytes);
+    return d->reserve(p->device, wanted->span, wanted->runs, wanted->count);
+}
+
 /* New memory for the array: kept blocks are given back where the device would have more than arrays
  * ever had there at once, or where there is no other. 0: there is none. */
-static uint64_t allocated(Place *p, int64_t bytes)
+static uint64_t allocated(Place *p, const Block *wanted)
 {
     Opened *o = &p->opened;
-    int64_t needed = p->used + bytes, bound = *most_of(p) > needed ? *most_of(p) : needed;
+    int64_t needed = p->used + wanted->bytes, bound = *most_of(p) > needed ? *most_of(p) : needed;
     while (o->block_count && needed + o->kept_bytes > bound)
         if (!drop_block(p)) return 0;
     bool limited = avial_memory_limit && here.driver != &apart_driver; /* which has so much */
@@ -252,9 +304,8 @@ static uint64_t allocated(Place *p, int64_t bytes)
         refused("the limit leaves no memory");
         return 0;
     }
-    uint64_t address = here.driver->allocate(p->device, bytes);
-    while (!address && o->block_count && drop_block(p))
-        address = here.driver->allocate(p->device, bytes);
+    uint64_t address = taken(p, wanted);
+    while (!address && o->block_count && drop_block(p)) address = taken(p, wanted);
     return address;
 }
 
@@ -263,8 +314,9 @@ static void no_memory(Place *p, int64_t array, const char *why)
 {
     static char said[1024];
     int64_t there = 0, total, available = room_on(p, &total);
+    const Lying *a = &p->arrays[array];
     size_t n = (size_t)snprintf(said, sizeof said, "%s: array %lld takes %lld bytes on gpu%lld", why,
-                                (long long)array, (long long)bytes_of_shape(&here.shapes[array]),
+                                (long long)array, (long long)a->bytes,
                                 (long long)(p - here.places));
     if (n < sizeof said && available < INT64_MAX)
         n += (size_t)snprintf(said + n, sizeof said - n, ", and %lld of %lld are free",
@@ -273,7 +325,7 @@ static void no_memory(Place *p, int64_t array, const char *why)
         if (p->arrays[k].address && !p->arrays[k].given)
             n += (size_t)snprintf(said + n, sizeof said - n, "%s array %lld with %lld bytes",
                                   there++ ? "," : "; there are already", (long long)k,
-                                  (long long)bytes_of_shape(&here.shapes[k]));
+                                  (long long)p->arrays[k].bytes);
     refused(said);
     avial_device_failed = DEVICE_NO_MEMORY;
 }
@@ -282,23 +334,32 @@ static void no_memory(Place *p, int64_t array, const char *why)
 static uint64_t memory_on(Place *p, int64_t array)
 {
     Lying *a = &p->arrays[array];
-    int64_t bytes = bytes_of_shape(&here.shapes[array]);
+    Block wanted;
     if (a->address) return a->address;
     if (a->over) {
         refused("an array is used on a device after its last use, which is a fault in avial_lab");
         return 0;
     }
-    if (take_kept(p, a, bytes)) {
-        if (!forget(p, a, bytes)) return 0;
+    free(a->runs), a->runs = NULL; /* of a try before */
+    if (!needs(p, array, &wanted)) return 0;
+    if (take_kept(p, a, &wanted)) {
+        free(wanted.runs);
+        if (!forget(p, a)) return 0;
     } else {
-        a->address = allocated(p, bytes);
+        wanted.address = allocated(p, &wanted);
+        if (!wanted.address && wanted.span && !avial_device_failed) { /* a driver that maps none */
+            free(wanted.runs);
+            wanted = (Block){.bytes = bytes_of_shape(&here.shapes[array])};
+            wanted.address = allocated(p, &wanted);
+        }
+        give(a, &wanted);
         if (!a->address) {
             bool limited = avial_device_failed; /* by us */
             no_memory(p, array, limited ? places_said : here.driver->why());
             return 0;
         }
     }
-    p->used += bytes;
+    p->used += a->bytes;
     if (p->used > *most_of(p)) *most_of(p) = p->used;
     return a->address;
 }
@@ -308,6 +369,7 @@ static uint64_t memory_on(Place *p, int64_t array)
 static void close_device(const Driver *driver, Opened *opened)
 {
     if (opened->device) driver->close(opened->device); /* its memory, too */
+    for (int64_t k = 0; k < opened->block_count; k++) free(opened->blocks[k].runs);
     free(opened->found), free(opened->blocks);
 }
 
@@ -337,6 +399,7 @@ static void give_back(bool keep)
     for (int64_t k = 0; k < here.devices; k++) {
         Place *p = &here.places[k];
         if (!p->device || !keep || !keep_device(p)) close_device(here.driver, &p->opened);
+        for (int64_t n = 0; p->arrays && n < here.arrays; n++) free(p->arrays[n].runs);
         free(p->arrays);
     }
     free(here.places), free(here.shapes), free(here.copied);
@@ -633,6 +696,8 @@ bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data
         memcpy(launch.block, kernel->sizes + 3, sizeof launch.block);
         launch.shared_bytes = kernel->sizes[6];
     }
+    if (!kernel->emulated && here.driver == &apart_driver)
+        return refused(kernel->name + strlen(kernel->name) + 1);
     if (here.driver == &cuda_driver) {
         launch.kernel = kernel_on(p, kernel);
         if (!launch.kernel) return false;

@@ -2,7 +2,8 @@
  *
  * A place is a rank's host memory or one of its devices; places 0 … ranks - 1 are the hosts, those
  * of devices come after them. An array lies on a device as it lies on the host: a box has the same
- * offsets in both. Its memory is taken when it is first asked for, and free again after its last use
+ * offsets in both, also where a device has memory for those granules of it alone that it uses. Its
+ * memory is taken when it is first asked for, and free again after its last use
  * where that is known, else at the end of the run. Free blocks are kept, for arrays of that size and
  * for the next run; with them a device never holds more than arrays had there at once.
  *
@@ -40,9 +41,14 @@ extern int64_t avial_cubin_count AVIAL_DEVICE;
 extern int64_t avial_memory_limit AVIAL_DEVICE;
 
 /* Likewise: the last moment at which a device uses an array, for each device `avial_last_arrays` of
- * them; -1: kept to the end of the run. NULL: all are. */
+ * them; -1: it uses nothing of it. NULL: all are kept to the end of the run. */
 extern const int64_t *avial_last_uses AVIAL_DEVICE;
 extern int64_t avial_last_arrays AVIAL_DEVICE;
+
+/* Likewise: what devices use of arrays that are mapped by granules: the number of the device, the
+ * array, the first granule and one past the last of some in a row; ascending. */
+extern const int64_t *avial_granules AVIAL_DEVICE;
+extern int64_t avial_granule_runs AVIAL_DEVICE;
 
 /* Begins a run of rank `rank` (-1: of a plan, which has no devices): the number of ranks and
  * `devices`, and which rank drives each. Opens those of this rank; what an earlier run had is given
@@ -87,7 +93,8 @@ AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
 /* What is to run on a device. `emulated`: the program's function that does it, for emulated devices;
  * it is handed the arguments. sizes: blocks in x, y and z, threads of a block, and the bytes that
  * these share; NULL for one thread. image: PTX or a cubin with the kernel `name`, whose k-th argument
- * is `offsets[k]` bytes into the arguments; NULL where there is none, and then the name says why. */
+ * is `offsets[k]` bytes into the arguments; NULL where there is none, and then the name says why.
+ * Where no emulated device does it, `emulated` is NULL, and behind the end of the name follows why. */
 typedef struct {
     void (*emulated)(void *);
     const int64_t *sizes;

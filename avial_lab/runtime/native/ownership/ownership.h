@@ -231,6 +231,8 @@ int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, 
  *     TABLE_HELD        place, bytes          of a plan: what each place ever holds
  *     TABLE_STAYS       place, array, first and last moment (stays.h)
  *                                             of a plan: when a device needs memory of an array
+ *     TABLE_GRANULES    place, array, the first of some granules in a row, and one past the last
+ *                                             of a plan: what is used there of a large array
  *     TABLE_COPIES      phase (-1: the results), source, dest, copies, bytes
  *                                             places: all of a plan; of a run those of this rank
  *     TABLE_PHASES      phase, times begun, bytes moved, times not split for a conflict,

@@ -89,6 +89,8 @@ INTERNAL void reset_run(void)
     free(run.totals.rows), free(run.loops.rows), free(run.kept_footprints.rows);
     free(run.turns.rows), free(run.patterns.rows), free(run.pattern_begins.rows);
     free(run.pattern_hashes.rows), free(run.pattern_slots.rows), free(run.total_slots.rows);
+    for (i64 k = 0; run.stays && k < (run.places - run.ranks) * run.array_count; k++)
+        free(run.stays[k].granules);
     free(run.driver), free(run.copied.rows), free(run.stays);
     free(phase.members), free(phase.weights.rows), free(phase.footprints.rows);
     free(phase.boxes.rows), free(phase.transfers.rows), free(phase.messages.rows);

@@ -183,9 +183,11 @@ typedef struct {
     bool kept; /* its footprints, for people to look at */
 } PhaseRecord;
 
-/* On a device; moments from 1, 0 for never. */
+/* On a device; moments from 1, 0 for never. granules: a bit for each that is used, of an array that
+ * is mapped by them; else NULL. */
 typedef struct {
     i64 first, last;
+    u64 *granules;
 } Stay;
 
 typedef struct {

@@ -1,21 +1,55 @@
 #include "stays.h"
 
-static void note_stay(i64 place, i64 array)
+#include "footprints.h"
+#include "pieces.h"
+
+/* The granules between the first byte of the box and the last, from dimension d on, where the indices
+ * before it lead `at`: all that lie there, if its rows begin no more than a granule apart. */
+static void mark(u64 *bits, const Array *a, const i64 *box, const i64 *stride, i64 d, i64 at)
+{
+    i64 first = at, last = at + a->itemsize - 1;
+    for (i64 k = d; k < a->nd; k++) {
+        if (box[a->nd + k] <= box[k]) return;
+        first += box[k] * stride[k];
+        last += (box[a->nd + k] - 1) * stride[k];
+    }
+    if (d < a->nd && stride[d] > GRANULE) {
+        for (i64 i = box[d]; i < box[a->nd + d]; i++)
+            mark(bits, a, box, stride, d + 1, at + i * stride[d]);
+        return;
+    }
+    for (i64 g = first / GRANULE; g <= last / GRANULE; g++) bits[g / 64] |= (u64)1 << g % 64;
+}
+
+static void note_granules(Stay *s, const Array *a, const i64 *box)
+{
+    i64 stride[MAX_DIMS], bytes = bytes_of(a, a->whole);
+    if (bytes < LEAST_MAPPED) return;
+    if (!s->granules) s->granules = zeroed((bytes / GRANULE + 64) / 64, sizeof *s->granules);
+    stride[a->nd - 1] = a->itemsize;
+    for (i64 d = a->nd - 1; d > 0; d--) stride[d - 1] = stride[d] * a->whole[a->nd + d];
+    mark(s->granules, a, box, stride, 0, 0);
+}
+
+static void note_stay(i64 place, i64 array, const i64 *box)
 {
     if (place < run.ranks || run.arrays[array].home == place) return; /* the caller's memory */
     Stay *s = &run.stays[(place - run.ranks) * run.array_count + array];
     if (!s->first) s->first = run.moment;
     s->last = run.moment;
+    note_granules(s, &run.arrays[array], box);
 }
 
 INTERNAL void note_stays(void)
 {
     if (!run.plan || run.places == run.ranks) return;
     if (!run.stays) run.stays = zeroed((run.places - run.ranks) * run.array_count, sizeof *run.stays);
-    for (i64 k = 0; k < phase.footprints.count; k++)
-        note_stay(phase.footprints.rows[k].rank, phase.footprints.rows[k].array);
+    for (i64 k = 0; k < phase.footprints.count; k++) {
+        const Footprint *f = &phase.footprints.rows[k];
+        note_stay(f->rank, f->array, box_at(f->box));
+    }
     for (i64 k = 0; k < phase.copies.count; k++) {
         const Copy *c = &phase.copies.rows[k];
-        note_stay(c->source, c->array), note_stay(c->dest, c->array);
+        note_stay(c->source, c->array, box_at(c->box)), note_stay(c->dest, c->array, box_at(c->box));
     }
 }

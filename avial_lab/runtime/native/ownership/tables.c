@@ -94,6 +94,22 @@ static void emit_stays(void)
     }
 }
 
+/* Of each array that is mapped by granules on a device, those that follow each other. */
+static void emit_granules(void)
+{
+    for (i64 k = 0; run.stays && k < (run.places - run.ranks) * run.array_count; k++) {
+        const u64 *bits = run.stays[k].granules;
+        i64 count = bits ? bytes_of(&run.arrays[k % run.array_count],
+                                    run.arrays[k % run.array_count].whole) / GRANULE + 1 : 0;
+        for (i64 g = 0; g < count; g++) {
+            if (!(bits[g / 64] >> g % 64 & 1)) continue;
+            i64 start = g;
+            while (g < count && bits[g / 64] >> g % 64 & 1) g++;
+            emit(run.ranks + k / run.array_count), emit(k % run.array_count), emit(start), emit(g);
+        }
+    }
+}
+
 static void emit_phases(void)
 {
     for (i64 k = 0; k < run.phases.count; k++) {
@@ -165,6 +181,7 @@ int64_t avial_table(int64_t which, int64_t *out, int64_t capacity)
     case TABLE_TURNS: emit_turns(); break;
     case TABLE_PATTERNS: emit_patterns(); break;
     case TABLE_STAYS: emit_stays(); break;
+    case TABLE_GRANULES: emit_granules(); break;
     }
     return table.needed;
 }

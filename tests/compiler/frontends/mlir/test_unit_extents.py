@@ -58,6 +58,14 @@ ONE_OF_TWO = subview(
             ),
             "[[0], [1, 2], [3]]",
         ),
+        (  # a step that makes one dimension's stride another's
+            subview(
+                "memref<?x3x1xf32>",
+                "[%n, 0, 0][1, 2, 1][1, 2, 1]",
+                "memref<2x1xf32, strided<[2, 1], offset: ?>>",
+            ),
+            "[[0, 1], [2]]",
+        ),
         (  # The first goes: its group ends with an open extent, whose stride MLIR leaves open.
             subview(
                 OPEN,

@@ -15,13 +15,13 @@
 // CHECK-NEXT: return
 
 // CHECK: func.func private @t_kernel.grid(
-// CHECK-SAME: %{{.*}}: memref<300xf32>, %{{.*}}: memref<300xf32>, %[[GX:.*]]: index, %[[GY:.*]]: index, %[[GZ:.*]]: index) attributes {avial.shared}
+// CHECK-SAME: %{{.*}}: memref<300xf32>, %{{.*}}: memref<300xf32>, %[[GX:.*]]: index, %[[GY:.*]]: index, %[[GZ:.*]]: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index) attributes {avial.shared}
 // CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[GX]], %{{.*}} = %[[GY]], %{{.*}} = %[[GZ]])
 
 // CHECK: func.func private @t(
 // CHECK-SAME: avial.launcher
 // CHECK-NOT: gpu.launch
-// CHECK: call @t_kernel.grid({{.*}}) {avial.queued = "t_kernel"}
+// CHECK: call @t_kernel.grid({{.*}}) {avial.queued = "t_kernel", avial.written}
 
 func.func private @t(%a: memref<300xf32>, %b: memref<300xf32>) attributes {avial.arch = "sm_90"} {
   %c1 = arith.constant 1 : index
@@ -67,5 +67,53 @@ func.func private @beside(%a: memref<8xf32>) attributes {avial.arch = "gpu"} {
 }
 func.func @main(%a: memref<8xf32>) {
   call @beside(%a) {avial.launch = array<i64: 0>, avial.places = array<i64: 1>, avial.step = 0 : i64} : (memref<8xf32>) -> ()
+  return
+}
+
+// -----
+
+// What the launch computes goes with it: the blocks, their threads, and the bytes these share. What
+// only a real device does has no code for an emulated one.
+
+// CHECK-LABEL: func.func private @sized_kernel(
+// CHECK-SAME: avial.kernel = array<i64: 0, 1, 1>
+// CHECK: gpu.dynamic_shared_memory
+// CHECK: func.func private @sized_kernel.grid(
+// CHECK-SAME: %[[WIDE:[^:]*]]: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %[[SHARED:[^:]*]]: index) attributes {avial.shared}
+// CHECK: %[[BYTES:.*]] = arith.index_cast %[[SHARED]] : index to i32
+// CHECK: gpu.launch {{.*}} threads({{.*}}) in (%{{.*}} = %[[WIDE]], {{.*}}) dynamic_shared_memory_size %[[BYTES]]
+// CHECK: func.func private @sized(
+// CHECK: call @sized_kernel.grid({{.*}}) {avial.queued = "sized_kernel", avial.written}
+// CHECK: func.func private @timed_kernel.grid(
+// CHECK-SAME: avial.not_emulated = "nvvm.read.ptx.sreg.clock
+// CHECK-NOT: gpu.launch
+// CHECK: func.func private @timed(
+
+func.func private @sized(%a: memref<300xi8>, %n: index, %nbytes: i32) attributes {avial.arch = "sm_90"} {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1)
+             dynamic_shared_memory_size %nbytes {
+    %m = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %x = memref.load %a[%tx] : memref<300xi8>
+    memref.store %x, %m[%tx] : memref<?xi8, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+func.func private @timed(%a: memref<300xi32>) attributes {avial.arch = "sm_90"} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %x = nvvm.read.ptx.sreg.clock : i32
+    memref.store %x, %a[%tx] : memref<300xi32>
+    gpu.terminator
+  }
+  return
+}
+func.func @main(%a: memref<300xi8>, %b: memref<300xi32>, %n: index, %nbytes: i32) {
+  call @sized(%a, %n, %nbytes) {avial.launch = array<i64: 0, -1, -1>, avial.places = array<i64: 1>, avial.step = 0 : i64} : (memref<300xi8>, index, i32) -> ()
+  call @timed(%b) {avial.launch = array<i64: 1>, avial.places = array<i64: 1>, avial.step = 1 : i64} : (memref<300xi32>) -> ()
   return
 }

@@ -162,3 +162,26 @@ func.func @counts_in_another_type(%A: memref<8xf32>) {
   }
   return
 }
+
+// -----
+
+// So do loops as long as a window whose size is read from memory, however its shape is written.
+
+// CHECK-LABEL: func.func @size_from_memory
+// CHECK: scf.for
+// CHECK-NOT: affine.for
+func.func @size_from_memory(%A: memref<6x2xf32>, %at: memref<8xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.load %at[%c2] : memref<8xindex>
+  %w = memref.subview %A[2, 0] [%n, 2] [1, 1] : memref<6x2xf32> to memref<?x2xf32, strided<[2, 1], offset: 4>>
+  %v = memref.collapse_shape %w [[0, 1]] : memref<?x2xf32, strided<[2, 1], offset: 4>> into memref<?xf32, strided<[1], offset: 4>>
+  %size = memref.dim %v, %c0 : memref<?xf32, strided<[1], offset: 4>>
+  scf.for %i = %c0 to %size step %c1 {
+    %x = memref.load %v[%i] : memref<?xf32, strided<[1], offset: 4>>
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %v[%i] : memref<?xf32, strided<[1], offset: 4>>
+  }
+  return
+}

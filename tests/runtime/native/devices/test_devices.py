@@ -22,8 +22,9 @@ TESTS = (
     "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
     "what no device can launch", "a box there and back", "from device to device",
     "a copy in again", "what is not ours", "memory is taken again", "memory is kept",
-    "a limit", "null counts", "cuda copies and launches",
-    "cuda: machine code", "cuda: events", "cuda: memory and streams of others", "cuda: newer ptx",
+    "a limit", "memory by granules", "null counts", "cuda copies and launches",
+    "cuda: machine code", "cuda: memory by granules", "cuda: events",
+    "cuda: memory and streams of others", "cuda: newer ptx",
     "cuda: another device", "cuda: no driver",
 )  # fmt: skip
 

@@ -9,6 +9,7 @@
 
 #define FAKE(name, parameters) CUresult name parameters;
 CUDA_CALLS(FAKE)
+CUDA_MAPPING_CALLS(FAKE)
 
 static int current, kernel;
 
@@ -37,7 +38,8 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
     (void)device;
     static const int values[128] = {[1] = 1024, [2] = 1024, [3] = 1024, [4] = 64, [5] = 2147483647,
-                                    [6] = 65535, [7] = 65535, [75] = 9, [97] = 232448};
+                                    [6] = 65535, [7] = 65535, [75] = 9, [97] = 232448,
+                                    [102] = 1};
     return *value = values[attribute], 0;
 }
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
@@ -55,6 +57,59 @@ CUresult cuCtxSynchronize(void) { return 0; }
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     return *available = *total = (size_t)80 << 30, 0;
+}
+/* Memory that is mapped: addresses are of `reserved`, each granule of 2 MiB is there or not. */
+enum { FAKE_GRANULES = 16 };
+static const size_t FAKE_GRANULE = 2 << 20;
+static char *reserved;
+int64_t fake_mapped, fake_there;
+CUresult cuMemGetAllocationGranularity(size_t *granule, const CUallocation *kind, int option)
+{
+    return *granule = FAKE_GRANULE, kind->type != CU_PINNED || option != CU_LEAST;
+}
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wish,
+                             unsigned long long flags)
+{
+    if (reserved || bytes % FAKE_GRANULE || bytes > FAKE_GRANULES * FAKE_GRANULE) return 1;
+    reserved = malloc(bytes);
+    return *address = (CUdeviceptr)(uintptr_t)reserved, alignment || wish || flags;
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
+{
+    if ((char *)(uintptr_t)address != reserved || fake_mapped || bytes % FAKE_GRANULE) return 1;
+    return free(reserved), reserved = NULL, 0;
+}
+CUresult cuMemCreate(CUmemory *memory, size_t bytes, const CUallocation *kind,
+                     unsigned long long flags)
+{
+    if (bytes > 8 * FAKE_GRANULE) return 2;
+    fake_there++;
+    return *memory = bytes, bytes % FAKE_GRANULE || kind->location.type != CU_ON_DEVICE || flags;
+}
+CUresult cuMemRelease(CUmemory memory) { return fake_there--, !memory; }
+static int64_t granules_at(CUdeviceptr address, size_t bytes)
+{
+    int64_t found = 0;
+    size_t first = (size_t)((char *)(uintptr_t)address - reserved);
+    for (size_t g = first / FAKE_GRANULE; g < (first + bytes) / FAKE_GRANULE; g++)
+        found |= (int64_t)1 << g;
+    return found;
+}
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemory memory,
+                  unsigned long long flags)
+{
+    if (memory != bytes || offset || flags || fake_mapped & granules_at(address, bytes)) return 1;
+    return fake_mapped |= granules_at(address, bytes), 0;
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
+{
+    if (granules_at(address, bytes) & ~fake_mapped) return 1;
+    return fake_mapped &= ~granules_at(address, bytes), 0;
+}
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUaccess *access, size_t count)
+{
+    return count != 1 || access->flags != CU_READ_WRITE || access->location.type != CU_ON_DEVICE ||
+           granules_at(address, bytes) & ~fake_mapped;
 }
 static CUdeviceptr taken; /* what was allocated last, and of what size */
 static size_t taken_bytes;

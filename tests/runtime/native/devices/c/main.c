@@ -266,7 +266,7 @@ static void test_memory_is_taken_again(void)
 /* From run to run, and no more than arrays had at once; after a failure nothing. */
 static void test_memory_is_kept(void)
 {
-    static int64_t last[4 * 2] = {1, -1, -1, -1, -1, -1, -1, -1};
+    static int64_t last[4 * 2] = {1, 9, -1, -1, -1, -1, -1, -1};
     static int64_t more[2 * N * N], shape[1] = {2 * N * N};
     const Apart *before = NULL;
     for (int64_t turn = 0; turn < 3; turn++) {
@@ -318,6 +318,36 @@ static void test_a_limit(void)
 {
     limited(DRIVER_APART, "the emulated device has no memory for 288 bytes");
     limited(DRIVER_NULL, "the limit leaves no memory");
+}
+
+/* Of an array of ten granules two are used on one device, and none on the other. */
+static void test_memory_by_granules(void)
+{
+    enum { SIZE = 10 * GRANULE / 8 };
+    static const int64_t shape[1] = {SIZE}, used[4] = {0, 1, 4, 6};
+    static int64_t last[4 * 2] = {-1, 9, -1, -1, -1, -1, -1, -1}, large[SIZE];
+    const int64_t first = 4 * (GRANULE / 8) + 1, inside[2] = {first, 6 * (GRANULE / 8)};
+    const int64_t before[2] = {first - 2, first + 1};
+    for (int64_t turn = 0; turn < 2; turn++) {
+        avial_last_uses = last, avial_last_arrays = 2;
+        avial_granules = used, avial_granule_runs = 1;
+        two_devices();
+        CHECK(avial_place_array(1, 1, shape, 8, (char *)large));
+        for (int64_t k = 0; k < SIZE; k++) large[k] = element(k);
+        CHECK(avial_copy_box(0, 2, 1, inside) && avial_host_waits(false));
+        CHECK(avial_most_taken(2) == 2 * GRANULE);
+        memset(large, 0, sizeof large);
+        CHECK(avial_copy_box(2, 0, 1, inside) && avial_host_waits(true));
+        for (int64_t k = 0; k < SIZE; k++)
+            CHECK(large[k] == (k >= inside[0] && k < inside[1] ? element(k) : 0));
+        CHECK(avial_at(2, 0, (char *)host) && avial_at(3, 1, (char *)large)); /* nothing of them */
+        CHECK(avial_most_taken(2) == 2 * GRANULE && !avial_most_taken(3));
+        if (turn) CHECK(!avial_copy_box(0, 2, 1, before) && strstr(avial_device_why(), "leaves"));
+        else CHECK(avial_places_end()); /* the granules are kept, and poisoned again */
+    }
+    avial_places_end();
+    CHECK(!kept.count);
+    avial_last_uses = avial_granules = NULL, avial_granule_runs = 0;
 }
 
 static void test_null_counts(void)
@@ -394,6 +424,27 @@ static int64_t told(const char *name)
     void *symbol = dlsym(cu.library, name);
     memcpy(&there, &symbol, sizeof there);
     return *there;
+}
+
+/* Addresses of ten granules, with memory for four of them. */
+static void test_cuda_maps(void)
+{
+    const Driver *d = &cuda_driver;
+    static const int64_t runs[4] = {1, 3, 7, 9}, many[4] = {0, 1, 1, 10};
+    void *device = opened();
+    uint64_t there = d->reserve(device, 9 * (int64_t)GRANULE + 1, runs, 2);
+    CHECK(there && told("fake_mapped") == (3 << 1 | 3 << 7) && !told("fake_there"));
+    CHECK(!d->reserve(device, GRANULE, runs, 0) && strstr(d->why(), "no addresses"));
+    CHECK(d->release(device, there) && !told("fake_mapped") && !d->release(device, there));
+    CHECK(!d->reserve(device, 10 * (int64_t)GRANULE, many, 2) && strstr(d->why(), "out of memory"));
+    CHECK(!told("fake_mapped"));
+    there = d->reserve(device, GRANULE, NULL, 0);
+    CHECK(there && d->release(device, there));
+    CHECK(d->reserve(device, 9 * (int64_t)GRANULE, runs, 2));
+    void *second = d->open(1);
+    CHECK(second && !d->reserve(second, GRANULE, NULL, 0));
+    d->close(second), d->close(device);
+    CHECK(!told("fake_mapped"));
 }
 
 /* The device is of capability 90, and refuses code whose fifth byte is '!'. */
@@ -502,9 +553,11 @@ static const struct {
     {"memory is taken again", test_memory_is_taken_again},
     {"memory is kept", test_memory_is_kept},
     {"a limit", test_a_limit},
+    {"memory by granules", test_memory_by_granules},
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
     {"cuda: machine code", test_cuda_machine_code},
+    {"cuda: memory by granules", test_cuda_maps},
     {"cuda: events", test_cuda_events},
     {"cuda: memory and streams of others", test_cuda_others},
     {"cuda: newer ptx", test_cuda_newer_ptx},

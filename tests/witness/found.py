@@ -1,0 +1,85 @@
+"""Programs that run, reference or the compiler had wrong, and have right now, by what it was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.witness.drawn import Drawn
+
+_ADDED = """linalg.generic {{
+    indexing_maps = [affine_map<({dims}) -> ({dims})>, affine_map<({dims}) -> ({dims})>],
+    iterator_types = [{kinds}]}} ins({source}) outs({target}) {{
+  ^bb0(%x: i32, %y: i32):
+    %z = arith.subi %y, %x : i32
+    linalg.yield %z : i32
+  }}"""
+
+
+def added(source: str, target: str, rank: int) -> str:
+    """`target -= source`, as a generic that reads its init."""
+    dims, kinds = ", ".join(f"d{k}" for k in range(rank)), ", ".join(['"parallel"'] * rank)
+    return _ADDED.format(dims=dims, kinds=kinds, source=source, target=target)
+
+
+_INDEX = np.arange(8)
+_LOAD = """  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = memref.load %n[%c0] : memref<8xindex>
+  %m = memref.load %n[%c1] : memref<8xindex>"""
+
+_WINDOW = "memref<2x1xi32, strided<[2, 1], offset: ?>>"
+_ROWS = "memref<?x2xi32, strided<[2, 1], offset: 4>>"
+_SPLIT = "memref<?x2x1xi32, strided<[2, 1, 1], offset: 4>>"
+_CUBE = "tensor<1x3x4xi32>"
+
+FOUND: dict[str, Drawn] = {
+    # A step made the stride of one dimension that of another; MLIR's getDroppedDims then asserts.
+    "a step beside an extent of 1": Drawn(
+        f"""avial.schedule %a: memref<?x3x1xi32>, %b: memref<2x1xi32>, %n: memref<8xindex> {{
+  %cpu = avial.target {{arch = "cpu"}}
+  %t = avial.task %cpu, %a, %b, %n {{
+{_LOAD}
+  %v = memref.subview %a[%m, 0, 0] [1, 2, 1] [1, 2, 1] : memref<?x3x1xi32> to {_WINDOW}
+  {added(f"%v : {_WINDOW}", "%b : memref<2x1xi32>", 2)}
+  }}
+}}
+""",
+        {"a": np.arange(12, dtype=np.int32).reshape(4, 3, 1), "b": np.zeros((2, 1), np.int32),
+         "n": _INDEX},
+    ),
+    # The extent of a window that has its size from memory was taken for a symbol.
+    "a size from memory, reshaped": Drawn(
+        f"""func.func @f(%a: memref<?x2xi32>, %b: memref<1x2x1xi32>, %n: memref<8xindex>) {{
+{_LOAD}
+  %v = memref.subview %a[2, 0] [%m, 2] [1, 1] : memref<?x2xi32> to {_ROWS}
+  %w = memref.expand_shape %v [[0], [1, 2]] output_shape [%m, 2, 1] : {_ROWS} into {_SPLIT}
+  {added(f"%w : {_SPLIT}", "%b : memref<1x2x1xi32>", 3)}
+  return
+}}
+""",
+        {"a": np.arange(6, dtype=np.int32).reshape(3, 2), "b": np.zeros((1, 2, 1), np.int32),
+         "n": _INDEX},
+    ),
+    # Beside an operation of tosa canonicalize is run, which takes the first 1 for the dropped one.
+    "slices that keep an extent of 1, beside tosa": Drawn(
+        f"""func.func @f(%a: {_CUBE}, %b: {_CUBE}, %n: memref<8xindex>) -> ({_CUBE}, {_CUBE}) {{
+{_LOAD}
+  %x = tensor.extract_slice %a[0, 2, 1] [1, %m, 3] [1, 1, 1] : {_CUBE} to tensor<?x3xi32>
+  %y = tensor.insert_slice %x into %b[%i, 0, 3] [%c1, 3, 1] [1, 1, 1]
+    : tensor<?x3xi32> into {_CUBE}
+  %s = tensor.extract_slice %a[0, 0, %i] [1, %c1, 1] [1, 1, 1] : {_CUBE} to tensor<1x?xi32>
+  %t = tensor.insert_slice %s into %y[0, %m, 2] [1, %c1, 1] [1, 1, 1]
+    : tensor<1x?xi32> into {_CUBE}
+  %yes = arith.constant dense<true> : tensor<i1>
+  %r = tosa.cond_if %yes : tensor<i1> -> {_CUBE} {{
+    tosa.yield %t : {_CUBE}
+  }} else {{
+    tosa.yield %b : {_CUBE}
+  }}
+  return %y, %r : {_CUBE}, {_CUBE}
+}}
+""",
+        {"a": np.arange(12, dtype=np.int32).reshape(1, 3, 4),
+         "b": -np.arange(12, dtype=np.int32).reshape(1, 3, 4), "n": _INDEX},
+    ),
+}  # fmt: skip
