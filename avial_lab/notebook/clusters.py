@@ -5,7 +5,7 @@
     kernel restarts            the cluster is left; `%avial cluster start` or `connect` takes it up
     kernel is shut down        the cluster ends with it
     kernel dies, or is killed  as a restart; in the middle of a run the cluster ends at once
-    nobody comes back          the cluster ends by itself, after `KEEP_S` seconds
+    nobody comes back          the cluster ends by itself, after `KEEP_S` seconds (elsewhere 30)
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ from avial_lab.runtime.launch.registry import (
 KEEP_S = 600.0
 """How long a cluster waits for the next kernel; AVIAL_KEEP_S says otherwise."""
 
+KEEP_ELSEWHERE_S = 30.0
+"""On other machines, which are others' too: as long as a kernel takes to restart."""
+
 
 @dataclass(frozen=True)
 class StartOptions:
@@ -63,10 +66,15 @@ class StartOptions:
         here = self.profile is None and self.where is None
         return crowd_warning(self.ranks) if here else ""
 
+    @property
+    def waits_s(self) -> float:
+        """How long it outlives its kernel."""
+        usual = KEEP_S if self.where is None else KEEP_ELSEWHERE_S
+        return self.keep_s or float(os.environ.get("AVIAL_KEEP_S", usual))
+
     def open(self, tell: Callable[[str], None]) -> Cluster | OneProcess:
-        waits_s = self.keep_s or float(os.environ.get("AVIAL_KEEP_S", KEEP_S))
         how: Any = {
-            "cpu": self.cpu, "gpu": self.gpu, "profile": self.profile, "keep_s": waits_s,
+            "cpu": self.cpu, "gpu": self.gpu, "profile": self.profile, "keep_s": self.waits_s,
             "progress": tell,
         }  # fmt: skip
         if self.where is None and self.or_reference:
