@@ -22,6 +22,7 @@ from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, fo
 from avial_lab.ptensor.elements import DTYPES, element_of
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
+from avial_lab.ptensor.memory_use import MemoryUse
 from avial_lab.ptensor.numpy_calls import as_ufunc
 from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
@@ -141,6 +142,13 @@ class Namespace(NumpyNames, Library):
             "bytes_moved",
         )  # fmt: skip
         return {name: sum(getattr(each, name) for each in known) for name in names}
+
+    def memory(self) -> MemoryUse:
+        """What arrays take of each rank's memory, now and at most; runs what is recorded."""
+        self.sync()
+        known = [each.connection for each in self.family.values()]
+        self.connection.meet("asks for memory")
+        return MemoryUse.of([each.held for each in known], self.connection.residence.taken_bytes())
 
     # -- creation ----------------------------------------------------------------------------------
 
@@ -805,7 +813,7 @@ class Namespace(NumpyNames, Library):
         return self._reduced(name, given, axis, given.dtype, keepdims)
 
 
-_INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report")
+_INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "memory")
 """That take no operands of a user's, or are of the operand's namespace already."""
 
 
