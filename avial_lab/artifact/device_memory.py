@@ -23,6 +23,7 @@ from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import GRANULE, LEAST_MAPPED
 from avial_lab.core.words import brief, format_bytes, listed
 from avial_lab.machine.devices import place_name
+from avial_lab.planning.homes import homes_of
 from avial_lab.planning.schedule import Schedule, StepKind
 
 WAY_OUT = "use smaller arrays, GPUs with more memory, or --on cpu"
@@ -65,11 +66,12 @@ def stays_of_tasks(schedule: Schedule) -> tuple[Stay, ...]:
     if not schedule.drivers:
         return ()
     ranks = schedule.topology.ranks
+    homes = homes_of(schedule.graph, ranks, schedule.drivers)
     found: dict[tuple[int, str], list[int]] = {}
     boxes: dict[tuple[int, str], list[Box]] = {}
 
     def uses(place: int, storage: str, step: int, region: Iterable[Box]) -> None:
-        if place >= ranks:
+        if place >= ranks and homes.get(storage) != place:  # that memory is the caller's
             found.setdefault((place, storage), []).append(step)
             boxes.setdefault((place, storage), []).extend(region)
 

@@ -56,6 +56,13 @@ class KernelRow:
     arguments: tuple[str, ...]
     shared_bytes: int = 0
     images: tuple[KernelImage, ...] = ()
+    launches: float = 1.0
+    """By one call of its launcher, in the mean: the loops around it stay on the host."""
+
+    @property
+    def launcher(self) -> str:
+        """The phase or task that launches it: letters, digits and underscores of its name."""
+        return re.sub(r"_kernel(_\d+)?$", "", self.name)
 
     def __str__(self) -> str:
         """`S1_kernel: ceil(j / 64) x ceil(i / 16) blocks of 64 x 4 threads`."""
@@ -65,7 +72,8 @@ class KernelRow:
         blocks = " x ".join(self.blocks[:axes])
         shared = f", which share {format_bytes(self.shared_bytes)}" if self.shared_bytes else ""
         block = "block" if blocks == "1" else "blocks"
-        return f"{self.name}: {blocks} {block} of {threads} {noun}{shared}"
+        often = f", launched {self.launches:,.0f} times" if self.launches != 1 else ""
+        return f"{self.name}: {blocks} {block} of {threads} {noun}{shared}{often}"
 
     def __repr__(self) -> str:
         return brief(self, str(self))
@@ -86,7 +94,7 @@ def table_of(images: Iterable[tuple[str, KernelImage]]) -> Table:
 
 _KERNEL = re.compile(
     r"^ *gpu\.func @([\w$]+)\((.*?)\)(?: workgroup\((.*?)\))? kernel attributes"
-    r" \{avial\.blocks = \[(.*?)\],"
+    r" \{avial\.blocks = \[(.*?)\],(?: avial\.launches = ([^ ]+) : f64,)?"
     r"(?: avial\.shared_bytes = (\d+) : i64,)?"
     r" (?:avial\.threads = array<i64|known_block_size = array<i32): ([\d, ]+)>",
     re.MULTILINE,
@@ -100,6 +108,9 @@ def kernels_in(gpu: str) -> tuple[KernelRow, ...]:
     >>> blocks = '{avial.blocks = ["ceil(j / 64)", "1", "1"]'
     >>> kernels_in(head + " " + blocks + ", known_block_size = array<i32: 64, 1, 1>} {")
     (<KernelRow k: ceil(j / 64) blocks of 64 threads>,)
+    >>> loops = blocks + ", avial.launches = 4.950000e+03 : f64, known_block_size"
+    >>> kernels_in(head + " " + loops + " = array<i32: 64, 1, 1>} {")
+    (<KernelRow k: ceil(j / 64) blocks of 64 threads, launched 4,950 times>,)
     >>> tile = head.replace(" kernel", " workgroup(%t : memref<8x8xf64, 3>) kernel")
     >>> kernels_in(tile + " " + blocks + ", known_block_size = array<i32: 64, 1, 1>} {")
     (<KernelRow k: ceil(j / 64) blocks of 64 threads, which share 512 B>,)
@@ -112,8 +123,9 @@ def kernels_in(gpu: str) -> tuple[KernelRow, ...]:
             tuple(kind.rpartition(".")[2] for kind in re.findall(r"%[\w$#-]+: ([!\w.]+)", given)),
             int(asked or 0)
             or sum(_nbytes(*kind) for kind in re.findall(r"memref<((?:\d+x)*)(\w+)", shared)),
+            launches=float(launches or 1),
         )
-        for name, given, shared, blocks, asked, threads in _KERNEL.findall(gpu)
+        for name, given, shared, blocks, launches, asked, threads in _KERNEL.findall(gpu)
     )
 
 

@@ -18,10 +18,10 @@ from avial_lab.artifact.device_memory import Stay, stays_of_tasks
 from avial_lab.artifact.kernels import KernelRow
 from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
-from avial_lab.core.errors import BindError
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
 from avial_lab.machine.devices import CPU, CUDA
+from avial_lab.planning.homes import homes_of
 from avial_lab.planning.schedule import (
     DeviceCopy,
     Piece,
@@ -64,7 +64,8 @@ class Manifest(ABC):
     behind them: those that are no constants in the code. `results` are those foreseen. `kinds` are
     those of the devices that tasks are placed on, by the devices' names. `drivers` are the ranks
     that drive each device with memory of its own; none where nothing is launched there; `stays` say
-    when arrays have memory on these, where that is known. `kernels` are those of loops.
+    when arrays have memory on these, where that is known. `homes`: arrays that the caller has on a
+    device, by storage and place; they are used there. `kernels` are those of loops.
 
     `edited` is the stage that was changed by hand, empty for a program as it was compiled.
     `instruction_sets` are those of the CPU it was compiled for, as Linux names them.
@@ -87,6 +88,7 @@ class Manifest(ABC):
     drivers: tuple[int, ...] = ()
     kernels: tuple[KernelRow, ...] = ()
     stays: tuple[Stay, ...] = ()
+    homes: tuple[tuple[str, int], ...] = ()
 
     @property
     def summary(self) -> str:
@@ -160,12 +162,7 @@ class KnownMessages(Manifest):
     @staticmethod
     def of(schedule: Schedule, kernels: tuple[KernelRow, ...] = ()) -> KnownMessages:
         """kernels: that its tasks launch on GPUs."""
-        there = next((b for b in schedule.graph.buffers if b.gpu is not None), None)
-        if there is not None:
-            raise BindError(
-                f"array '{there.name}' is on GPU {there.gpu}, and tasks take arrays of the host",
-                hint="loops take it where it lies: a function without tasks",
-            )
+        homes = homes_of(schedule.graph, schedule.topology.ranks, schedule.drivers)
         return KnownMessages(
             entry="main",
             ranks=len(schedule.programs),
@@ -182,6 +179,7 @@ class KnownMessages(Manifest):
             drivers=schedule.drivers,
             kernels=kernels,
             stays=stays_of_tasks(schedule),
+            homes=tuple(homes.items()),
         )
 
     @property
@@ -241,8 +239,6 @@ class DerivedMessages(Manifest):
     ownership runtime (`native/ownership`) finds what has to be sent for them, and where results
     are.
 
-    `homes`: arrays that the caller has on a device, by storage and place; they are used there.
-
     The mark is the phase's number. `rounds` is how often each is planned to be begun and
     `planned` the bytes planned to be sent; nothing and None where control depends on data.
     """
@@ -250,7 +246,6 @@ class DerivedMessages(Manifest):
     phases: tuple[str, ...]
     rounds: tuple[int, ...] = ()
     planned: int | None = None
-    homes: tuple[tuple[str, int], ...] = ()
 
     @property
     def sparse(self) -> bool:

@@ -187,6 +187,13 @@ def argument_parser() -> argparse.ArgumentParser:
     for flags, how in arguments(["gradient", "update"]):
         search.add_argument(*flags, **how)
     search.add_argument(
+        "--explain",
+        action="append",
+        metavar="HOW",
+        help="why this configuration, as the table has it, is slower than the best or cannot be; "
+        "given twice: the one against the other",
+    )
+    search.add_argument(
         "--simulate", type=int, default=10, metavar="N", help="how many of the best by events"
     )
     search.add_argument(
@@ -365,11 +372,10 @@ def argument_parser() -> argparse.ArgumentParser:
         help="include the cells tagged `solution`, folded; they are left out by default",
     )
     export.add_argument("--execute", action="store_true", help="run the notebook first")
-    of_tensors = export.add_argument_group("of a function on tensors")
-    of_tensors.add_argument("--fn", metavar="NAME", help="the function, if the file has several")
-    _of_a_model(of_tensors)
+    export.add_argument("--fn", metavar="NAME", help="the function, if the file has several")
+    _of_a_model(export)
     for flags, how in arguments(["gradient", "update"]):
-        of_tensors.add_argument(*flags, **how)
+        export.add_argument(*flags, **how)
     export.set_defaults(command=export_command)
 
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
@@ -405,7 +411,7 @@ def _program_arguments(parser: argparse.ArgumentParser) -> None:
     _question_arguments(parser)
 
 
-def _bindings(parser: argparse._ActionsContainer, number: str, given: str) -> None:
+def _bindings(parser: argparse.ArgumentParser, number: str, given: str) -> None:
     """Numbers and inputs by name; what they are, for `--help`."""
     parser.add_argument(
         "-D", "--define", action="append", default=[], dest="numbers", metavar="NAME=VALUE",
@@ -416,7 +422,7 @@ def _bindings(parser: argparse._ActionsContainer, number: str, given: str) -> No
     )  # fmt: skip
 
 
-def _of_a_model(parser: argparse._ActionsContainer) -> None:
+def _of_a_model(parser: argparse.ArgumentParser) -> None:
     """What a model leaves open."""
     _bindings(
         parser,

@@ -99,6 +99,17 @@ HOST_LINK_LATENCY_S = 8e-6
 LAUNCH_STEP_S = 4e-6
 """What a rank does itself to launch a kernel (NVIDIA H200: 3.8 µs, `kernels/results/h200.json`)."""
 
+REACHED_OF_GPU_MEMORY = 0.88
+"""The part of a GPU's memory bandwidth, as data sheets have it, that streams reach (NVIDIA H200: a
+copy within it moves 4.22 of 4.8 TB/s; axpy, scale, exp and jacobi of two dimensions 4.1 to 4.3;
+`kernels/results/h200.json`)."""
+
+GPU_CACHE_BYTES_PER_FLOP = 0.93
+"""What all threads load from the caches nearest to them in the time of an operation on f64 at the
+peak: 128 bytes a cycle of each multiprocessor beside 64 multiply-adds are 1. Products whose threads
+load both factors for each multiply-add reach 28 (f32) and 32 TB/s (f64) on an H200 of 33.5 TFLOP/s
+(`kernels/results/h200.json`)."""
+
 GPU_LINE_BYTES = 128
 """Of a GPU's memory, that a row of threads loads at once where it begins at one: f32 in three
 dimensions has 0.75 of an H200's copy bandwidth then, and 0.65 from an element behind."""

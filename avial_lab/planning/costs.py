@@ -12,7 +12,11 @@ from functools import cached_property, lru_cache
 
 from avial_lab.core.regions import size
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
-from avial_lab.machine.constants import REACHED_OF_PEAK
+from avial_lab.machine.constants import (
+    GPU_CACHE_BYTES_PER_FLOP,
+    REACHED_OF_GPU_MEMORY,
+    REACHED_OF_PEAK,
+)
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.platform import Accelerator, Node
@@ -25,6 +29,7 @@ class CostSource(enum.Enum):
 
     MEASURED = "measured"  # given with the graph: how long it took somewhere
     PROFILE = "profile"  # the median of earlier runs of this very program here
+    SCALED = "another size"  # the roofline, times what it was off by at another size here
     ROOFLINE = "roofline"  # operations and bytes, on the ceilings of the device
     GUESSED = "guessed"  # only the bytes of what it touches are known
 
@@ -130,14 +135,19 @@ def _given_cost(given_s: float, flops_per_s: float, fastest: float) -> Cost:
 
 
 def _on_gpu(demand: Demand, gpu: Accelerator, source: CostSource) -> Cost:
-    seconds = seconds_on_gpu(demand.flops, demand.nbytes, demand.element, gpu)
+    seconds = seconds_on_gpu(demand.flops, demand.nbytes, demand.loaded_bytes, demand.element, gpu)
     return Cost(seconds, source, f"{_words(demand, source)}, on {gpu.name}", cores=0)
 
 
-def seconds_on_gpu(flops: float, nbytes: float, element: str, gpu: Accelerator) -> float:
-    """Seconds, on the ceilings of its arithmetic and its memory."""
+def seconds_on_gpu(
+    flops: float, nbytes: float, loaded: float, element: str, gpu: Accelerator
+) -> float:
+    """Seconds, on the ceilings of its arithmetic, of its memory for what is touched once, and of
+    its caches for all that threads load.
+    """
     peak = gpu.flops_per_s * (2 if element == "f32" else 1) * REACHED_OF_PEAK
-    return max(flops / peak, nbytes / gpu.memory_bytes_per_s)
+    streamed = nbytes / (gpu.memory_bytes_per_s * REACHED_OF_GPU_MEMORY)
+    return max(flops / peak, streamed, loaded / (gpu.flops_per_s * GPU_CACHE_BYTES_PER_FLOP))
 
 
 def _on_cores(demand: Demand, device: Device, topology: Topology, source: CostSource) -> Cost:

@@ -35,16 +35,17 @@ def with_copies(
     programs: Sequence[RankProgram],
     transfers: Sequence[Transfer],
     results: Sequence[Piece],
+    homes: Mapping[str, int],
 ) -> tuple[tuple[RankProgram, ...], tuple[DeviceCopy, ...]]:
     """The programs with their copies; both as they are where no task is on a device with memory of
-    its own.
+    its own. homes: where the caller has an array on a device, by storage; its results go there.
     """
     place_of = {placed.task: topology.place_of(placed.device) for placed in placements}
     if all(place < topology.ranks for place in place_of.values()):
         return tuple(programs), ()
     copies: list[DeviceCopy] = []
     found = [
-        _Rank(graph, rank, place_of, transfers, copies).walk(program, results)
+        _Rank(graph, rank, place_of, transfers, copies, homes).walk(program, results)
         for rank, program in enumerate(programs)
     ]
     return tuple(found), tuple(copies)
@@ -61,6 +62,7 @@ class _Rank:
     place_of: Mapping[str, int]
     transfers: Sequence[Transfer]
     copies: list[DeviceCopy]
+    homes: Mapping[str, int]
     steps: list[Step] = field(default_factory=list[Step])
     held: dict[str, PieceMap[frozenset[int]]] = field(
         default_factory=dict[str, PieceMap[frozenset[int]]]
@@ -70,7 +72,8 @@ class _Rank:
         self._itemsize = {storage.name: storage.itemsize for storage in self.graph.storages}
         temporary = {b.storage for b in self.graph.buffers if b.temporary}
         for storage in self.graph.storages:
-            holders = frozenset[int]() if storage.name in temporary else frozenset({self.rank})
+            first = self.homes.get(storage.name, self.rank)
+            holders = frozenset[int]() if storage.name in temporary else frozenset({first})
             self.held[storage.name] = PieceMap(len(storage.shape))
             self.held[storage.name].add(Box.whole(storage.shape), holders)
 
@@ -88,7 +91,8 @@ class _Rank:
             self.steps.append(step)
         for piece in results:
             if piece.rank == self.rank:
-                self._bring(piece.storage, piece.box, self.rank, "")
+                to = self.homes.get(piece.storage, self.rank)
+                self._bring(piece.storage, piece.box, to, "")
         return tuple(self.steps)
 
     def _run(self, step: Step, task: Task) -> None:

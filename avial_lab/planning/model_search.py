@@ -147,6 +147,7 @@ class ModelSearch:
     model: ModelCosts
     devices: int
     rows: tuple[SearchRow, ...] = field(repr=False)
+    machine: Machine | None = field(default=None, repr=False)
 
     @property
     def ranked(self) -> tuple[SearchRow, ...]:
@@ -166,6 +167,12 @@ class ModelSearch:
             if row.simulated_s is not None and (not kept or row.nbytes < kept[-1].nbytes):
                 kept.append(row)
         return tuple(kept)
+
+    def explain(self, words: str, against: str = "") -> str:
+        """Why it is slower than `against` (by default the best), or cannot be."""
+        from avial_lab.planning.search_explanation import explained
+
+        return explained(self, words, against)
 
     def __str__(self) -> str:
         front = self.front
@@ -195,7 +202,7 @@ def search_model(model: ModelCosts, devices: int, machine: Machine) -> ModelSear
     if not 1 <= devices <= MOST_DEVICES:
         raise OptionError(f"{devices} devices", hint=f"give a number from 1 to {MOST_DEVICES:,}")
     rows = tuple(_row(model, each, machine) for each in _configurations(model, devices))
-    return ModelSearch(model, devices, rows)
+    return ModelSearch(model, devices, rows, machine)
 
 
 def _configurations(model: ModelCosts, devices: int) -> Iterator[Configuration]:
@@ -263,6 +270,19 @@ def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tu
     stages, without the gradients of weights where these fill it. Where devices are crowded it is no
     less than all that they compute, which they do by turns: bubbles fill others' time.
     """
+    found = costs_of(model, given, machine)
+    return sum(found.seconds.values()), int(sum(found.held.values()))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What `closed_form` adds up: seconds of the slowest device, bytes of the fullest, by what."""
+
+    seconds: dict[str, float]
+    held: dict[str, float]
+
+
+def costs_of(model: ModelCosts, given: Configuration, machine: Machine) -> Costs:
     chunks = _chunks(given)
     stages = given.p * chunks
     stage_of = balanced([layer.work for layer in model.layers], stages)
@@ -270,30 +290,43 @@ def closed_form(model: ModelCosts, given: Configuration, machine: Machine) -> tu
         [layer for layer, s in zip(model.layers, stage_of, strict=True) if s == stage]
         for stage in range(stages)
     ]
-    turns: list[float] = []
+    turns: list[tuple[float, float, float]] = []
     computed = longest_first = 0.0
     for stage, part in enumerate(parts):
         forward, back = _computed(part, given, machine)
         again = forward if given.recompute and stage < stages - 1 else 0.0
         moved = _moved(part, stage, stages, given, machine)
-        turns.append(forward + back + again + moved)
+        turns.append((forward + back, again, moved))
         computed += forward + back + again
         longest_first = max(longest_first, forward + moved)
-    devices = [sum(turns[s] for s in range(stages) if s % given.p == q) for q in range(given.p)]
-    slowest = max(devices)
+    devices = [
+        tuple(sum(turns[s][k] for s in range(stages) if s % given.p == q) for k in range(3))
+        for q in range(given.p)
+    ]
+    busiest = max(devices, key=sum)
+    slowest = sum(busiest)
     bubble = (given.p - 1) / chunks * slowest
     if given.schedule == "zero-bubble":  # W of the last one has nothing to fill where k < p
         bubble = (given.p - 1) * (longest_first if given.k >= given.p else slowest)
-    held = max(_held(model, parts, device, given) for device in range(given.p))
     weights = max(
         sum(layer.weight_bytes for s in range(stages) if s % given.p == q for layer in parts[s])
         for q in range(given.p)
     )
-    seconds = max(given.k * slowest + bubble, given.k * computed / given.p * machine.crowded)
-    seconds += _summed(model, weights / given.h, given, machine)
     updated = (3 + 3 * model.states) * weights / given.h if model.trained else 0.0
     shared = given.d if given.zero >= 1 else 1
-    return seconds + updated / shared / machine.stream_bytes_per_s * machine.crowded, held
+    done, again, moved = (given.k * each for each in busiest)
+    crowded = given.k * computed / given.p * machine.crowded - (done + again + moved + bubble)
+    seconds = {
+        "arithmetic": done,
+        "recomputation": again,
+        "messages of micro-batches": moved,
+        "waiting in the pipeline": bubble,
+        "ranks that share cores": max(crowded, 0.0),
+        "sums of gradients": _summed(model, weights / given.h, given, machine),
+        "updates": updated / shared / machine.stream_bytes_per_s * machine.crowded,
+    }
+    held = (_held(model, parts, device, given) for device in range(given.p))
+    return Costs(seconds, max(held, key=lambda each: sum(each.values())))
 
 
 GRADIENT_TRAFFIC = 8
@@ -351,7 +384,7 @@ def _summed(
 
 def _held(
     model: ModelCosts, parts: Sequence[Sequence[Layer]], device: int, given: Configuration
-) -> int:
+) -> dict[str, float]:
     """Weights, and of a step their gradients, what the optimizer keeps, and all of it as it is
     after the step; what stages keep for the way back, of the micro-batches in flight, and what
     they hand on, whose memory the next stage has, too.
@@ -359,22 +392,30 @@ def _held(
     mine = range(device, len(parts), given.p)
     weights = sum(layer.weight_bytes for stage in mine for layer in parts[stage]) / given.h
     state, gradients, own = (1 / given.d if level <= given.zero else 1.0 for level in (1, 2, 3))
-    held = weights * own
+    held = {"weights": weights * own}
     if model.trained:
-        held += weights * (1 + gradients)  # the parts, and their sum
-        held += 2 * weights * model.states * state + weights * own
+        held["weights"] += weights * own  # as they are after the step
+        held["gradients"] = weights * (1 + gradients)  # the parts, and their sum
+        held["state of the optimizer"] = 2 * weights * model.states * state
     share = given.d * given.k
+    kept = handed = between = 0.0
     for stage in mine:
         flying = _flying(stage, len(parts), given) if model.trained else min(given.k, 2)
         handed_on = min(flying, 2)  # while the next one is made
         if stage < len(parts) - 1:  # (the last one goes back at once)
-            kept = 0 if given.recompute else sum(layer.kept_bytes for layer in parts[stage])
-            held += (flying * kept + handed_on * _sent(parts[stage])) / share
+            of_layers = sum(layer.kept_bytes for layer in parts[stage])
+            kept += 0 if given.recompute else flying * of_layers / share
+            handed += handed_on * _sent(parts[stage]) / share
         if stage:
-            held += (flying + handed_on) * _sent(parts[stage - 1]) / share
+            handed += (flying + handed_on) * _sent(parts[stage - 1]) / share
         if given.h > 1:
-            held += (2 if model.trained else 1) * _between_devices(parts[stage], given)
-    return int(held + (model.given_bytes / given.d if device == 0 else 0))
+            between += (2 if model.trained else 1) * _between_devices(parts[stage], given)
+    return held | {
+        "kept for the way back": kept,
+        "handed on": handed,
+        "results of divided weights": between,
+        "arrays that are given": model.given_bytes / given.d if device == 0 else 0.0,
+    }
 
 
 def _sent(part: Sequence[Layer]) -> int:

@@ -10,7 +10,7 @@ taken to do so as the largest box that it touches does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,21 +27,26 @@ from avial_lab.planning.turns import Pattern, Turns
 @dataclass(frozen=True, eq=False)
 class ShareCost:
     """Of each share of a pattern: seconds alone at its place, and the bytes that go through the
-    node's memory meanwhile.
+    node's memory meanwhile. launches: of kernels, for each part of it that a device does.
     """
 
     seconds: np.ndarray
     memory_bytes: np.ndarray
+    launches: float = 1.0
 
 
 @dataclass(frozen=True)
 class PhaseCosts:
     """demands: of all turns of a phase together. profile: seconds by phase and device's name, of
-    all turns together, of earlier runs of this program.
+    all turns together, of earlier runs of this program. launches: of kernels in a turn of a phase
+    on a device, where it is not one.
     """
 
     demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
     profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    launches: Mapping[str, float] = field(default_factory=dict[str, float])
+    other_size: bool = False
+    """Whether the profile is of runs at another size, and only scaled to this one."""
 
     def __repr__(self) -> str:
         known = f"{count(len(self.demands), 'phase')} by the roofline"
@@ -55,7 +60,7 @@ class PhaseCosts:
     def source(self, phase: str) -> CostSource:
         """Where the seconds of a phase come from."""
         if phase in self._profiled:
-            return CostSource.PROFILE
+            return CostSource.SCALED if self.other_size else CostSource.PROFILE
         return CostSource.ROOFLINE if phase in self.demands else CostSource.GUESSED
 
     def of(self, turns: Turns, topology: Topology) -> list[ShareCost]:
@@ -67,17 +72,27 @@ class PhaseCosts:
         found: list[ShareCost] = []
         for pattern, one in zip(turns.patterns, size, strict=True):
             part = one / whole[pattern.phase] if whole[pattern.phase] else 0.0
-            demand = self.demands.get(turns.phases[pattern.phase]) if len(pattern.shares) else None
-            found.append(_modelled(pattern, demand, part, topology))
+            phase = turns.phases[pattern.phase]
+            demand = self.demands.get(phase) if len(pattern.shares) else None
+            cost = _modelled(pattern, demand, part, topology)
+            found.append(replace(cost, launches=self.launches.get(phase, 1.0)))
         return self._scaled(turns, found, topology) if self.profile else found
+
+    def seconds(self, turns: Turns, topology: Topology) -> dict[tuple[str, str], float]:
+        """Of each phase on each device, of all turns together."""
+        whole = _by_place(turns, self.of(turns, topology))
+        return {
+            (phase, device.name): float(whole[k, topology.place_of(device.name)])
+            for k, phase in enumerate(turns.phases)
+            for device in topology.devices
+            if topology.place_of(device.name) < turns.places
+        }
 
     def _scaled(
         self, turns: Turns, found: Sequence[ShareCost], topology: Topology
     ) -> list[ShareCost]:
         """What was measured, divided among the turns as the model has it."""
-        modelled = np.zeros((len(turns.phases), turns.places))
-        for pattern, times, cost in zip(turns.patterns, turns.times, found, strict=True):
-            np.add.at(modelled[pattern.phase], pattern.places, times * cost.seconds)
+        modelled = _by_place(turns, found)
         factor = np.ones_like(modelled)
         number = {name: k for k, name in enumerate(turns.phases)}
         places = {device.name: topology.place_of(device.name) for device in topology.devices}
@@ -88,9 +103,17 @@ class PhaseCosts:
                 if said > 0:
                     factor[number[phase], place] = seconds / said
         return [
-            ShareCost(cost.seconds * factor[pattern.phase, pattern.places], cost.memory_bytes)
+            replace(cost, seconds=cost.seconds * factor[pattern.phase, pattern.places])
             for pattern, cost in zip(turns.patterns, found, strict=True)
         ]
+
+
+def _by_place(turns: Turns, costs: Sequence[ShareCost]) -> np.ndarray:
+    """Seconds of all turns together; (phases, places)."""
+    whole = np.zeros((len(turns.phases), turns.places))
+    for pattern, times, cost in zip(turns.patterns, turns.times, costs, strict=True):
+        np.add.at(whole[pattern.phase], pattern.places, times * cost.seconds)
+    return whole
 
 
 def _sizes(turns: Turns) -> list[float]:
@@ -110,12 +133,13 @@ def _modelled(
     touched = pattern.shares[:, 6].astype(np.float64)
     work, n = pattern.work, len(pattern.shares)
     divided = np.ones(n) if pattern.everywhere else work / max(work.sum(), 1e-300)
-    flops, through, element = np.zeros(n), touched, "f64"
+    flops, through, element, loaded = np.zeros(n), touched, "f64", np.zeros(n)
     if demand is not None:
         flops = demand.flops * part * divided
         # What a rank has to read in whole it touches whole, and never more than all ranks together.
         touched = np.minimum(touched, demand.nbytes * part) if part else touched
         through, element = np.maximum(touched, demand.nbytes * part * divided), demand.element
+        loaded = demand.loaded_bytes * part * divided
     seconds, memory = np.zeros(n), np.zeros(n)
     hosts = np.flatnonzero(pattern.places < topology.ranks)
     hardware = topology.rank_hardware[0][pattern.places[hosts]]
@@ -130,7 +154,7 @@ def _modelled(
         device = topology.accelerators[int(pattern.places[at]) - topology.ranks]
         gpu = topology.accelerator_of(device)
         if gpu is not None:
-            seconds[at] = seconds_on_gpu(flops[at], through[at], element, gpu)
+            seconds[at] = seconds_on_gpu(flops[at], through[at], loaded[at], element, gpu)
             continue
         one = slice(at, at + 1)
         node = topology.speeds.node(device.node)

@@ -9,6 +9,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.candidates import fitting_devices
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.device_copies import with_copies
+from avial_lab.planning.homes import homes_of
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Schedule, Sync
 from avial_lab.planning.steps import rank_programs
@@ -106,7 +107,12 @@ def _scheduled(
     flow = derive_transfers(graph, placements)
     programs = rank_programs(graph, topology, placements, flow.transfers, sync)
     results = tuple(flow.results())
-    programs, copies = with_copies(graph, topology, placements, programs, flow.transfers, results)
+    on = (topology.place_of(placed.device) for placed in placements)
+    drivers = topology.drivers if any(place >= topology.ranks for place in on) else ()
+    homes = homes_of(graph, topology.ranks, drivers)
+    programs, copies = with_copies(
+        graph, topology, placements, programs, flow.transfers, results, homes
+    )
     return Schedule(
         graph=graph,
         topology=topology,
@@ -115,8 +121,8 @@ def _scheduled(
         placements=placements,
         transfers=tuple(flow.transfers),
         programs=programs,
-        inputs=tuple(flow.inputs()),
-        results=results,
+        inputs=tuple(piece for piece in flow.inputs() if piece.storage not in homes),
+        results=tuple(piece for piece in results if piece.storage not in homes),
         copies=copies,
     )
 

@@ -5,10 +5,11 @@ Build, Built, demands -> Turns, PhaseCosts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from avial_lab.artifact.explanation import LoopReport
+from avial_lab.artifact.kernels import KernelRow
 from avial_lab.compiler.requests import Build, Built, Walk, Weighed
 from avial_lab.core.errors import OptionError
 from avial_lab.machine.demand import Demand
@@ -75,5 +76,14 @@ def whole_demands(
             known.flops + round(times * demand.flops),
             known.nbytes + round(times * demand.nbytes),
             max(known.element, demand.element),
+            known.loaded_bytes + round(times * demand.loaded_bytes),
         )
+    return found
+
+
+def launches_by_phase(kernels: Iterable[KernelRow]) -> dict[str, float]:
+    """Of all kernels that a turn of a phase launches, by the phase's name as symbols have it."""
+    found: dict[str, float] = {}
+    for kernel in kernels:
+        found[kernel.launcher] = found.get(kernel.launcher, 0.0) + kernel.launches
     return found

@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 
 from avial_lab.core.cache import Cache
+from avial_lab.machine.constants import (
+    GPU_CACHE_BYTES_PER_FLOP,
+    REACHED_OF_GPU_MEMORY,
+    REACHED_OF_PEAK,
+)
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import CPU
-from avial_lab.machine.platform import Node, Platform
+from avial_lab.machine.platform import Accelerator, Node, Platform
 from avial_lab.machine.topology import Device, Topology
-from avial_lab.planning.costs import Costs, CostSource
+from avial_lab.planning.costs import Costs, CostSource, seconds_on_gpu
 from avial_lab.planning.profile import KEPT, Profile
 from avial_lab.trace import Event, EventKind, Trace
 from tests.plot import by_hand
@@ -92,3 +97,14 @@ def test_what_another_version_has_stored_is_nothing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     Cache(tmp_path / "avial_lab" / "profile").put("key", stored)
     assert not Profile("key").seconds
+
+
+def test_a_gpu_is_bound_by_arithmetic_its_memory_or_its_caches() -> None:
+    gpu = Accelerator("gpu", "sm_90", 10e12, 1e12, 1 << 36)
+    by_memory = seconds_on_gpu(1e6, 1e9, 1e9, "f64", gpu)
+    assert by_memory == pytest.approx(1e-3 / REACHED_OF_GPU_MEMORY)
+    by_arithmetic = seconds_on_gpu(1e12, 1e6, 1e6, "f32", gpu)
+    assert by_arithmetic == pytest.approx(1e12 / (20e12 * REACHED_OF_PEAK))
+    # A product whose threads load both factors for each multiply-add.
+    by_caches = seconds_on_gpu(2e12, 1e6, 16e12, "f64", gpu)
+    assert by_caches == pytest.approx(16 / (10 * GPU_CACHE_BYTES_PER_FLOP))

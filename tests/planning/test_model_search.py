@@ -13,6 +13,7 @@ from avial_lab.planning.model_search import (
     Machine,
     ModelCosts,
     closed_form,
+    costs_of,
     search_model,
 )
 
@@ -94,3 +95,36 @@ def test_infeasible_rows_say_why() -> None:
     assert search_model(MODEL, 2, small) == search_model(MODEL, 2, small)
     with pytest.raises(OptionError):
         search_model(MODEL, 0, FREE)
+
+
+MACHINE = Machine(1000.0, 200.0, 0.01, 10_000.0)
+
+
+def test_what_costs_are_made_of() -> None:
+    for row in search_model(MODEL, 4, MACHINE).rows:
+        if row.predicted_s is not None:
+            found = costs_of(MODEL, row.configuration, MACHINE)
+            assert sum(found.seconds.values()) == pytest.approx(row.predicted_s, rel=1e-12)
+            assert int(sum(found.held.values())) == row.predicted_bytes
+
+
+def test_why_one_beats_another() -> None:
+    """A turn takes 6 s / k and two messages of 0.4 s / k + 0.01; three are lost: 20.46, 2.61 s."""
+    found = search_model(MODEL, 4, MACHINE)
+    told = found.explain("pipeline 4 x 8 1f1b", "pipeline 4 x 1 1f1b")
+    assert "pipeline 4 x 8 1f1b is 2.85 times as fast as pipeline 4 x 1 1f1b" in told
+    assert "most of it: waiting in the pipeline, 17.9 s less" in told
+    assert found.best is not None
+    assert found.best.words in found.explain("pipeline 4 x 1 1f1b")
+    with pytest.raises(OptionError, match="'data 3' is no configuration of this search"):
+        found.explain("data 3")
+
+
+def test_what_one_lacks() -> None:
+    """12,800 bytes of 10,000; ZeRO 2 is enough."""
+    told = search_model(MODEL, 2, MACHINE).explain("data 2")
+    assert "data 2 cannot be: 2.73 KiB over the memory of a device" in told
+    assert "a device would hold 12.5 KiB of 9.77 KiB: state of the optimizer 6.25 KiB" in told
+    assert "with zero 1 it is 9.38 KiB: it fits" in told
+    assert "the least that would do: " in told
+    assert "12 stages of 4 weights" in search_model(MODEL, 12, MACHINE).explain("1/1/12/1 1f1b")

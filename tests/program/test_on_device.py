@@ -11,7 +11,8 @@ import pytest
 
 import avial_lab
 from avial_lab.core.device_arrays import OnDevice, device_array, is_on_device
-from avial_lab.core.errors import AvialError, BindError, RunError
+from avial_lab.core.errors import BindError, RunError
+from avial_lab.machine.devices import place_name
 
 SIZE = 1000
 DOUBLE = """
@@ -173,15 +174,57 @@ def test_freed_memory_is_refused() -> None:
     assert np.isnan(y).all()
 
 
-def test_tasks_take_arrays_of_the_host() -> None:
-    text = """
-        avial.schedule %x: memref<4xf32> {
-          %gpu = avial.target {arch = "gpu"}
-          %s = avial.task %gpu, %x, %x { }
-        }
-    """
-    with pytest.raises(AvialError, match="is on GPU 0, and tasks take arrays of the host"):
-        avial_lab.compile(text, arrays={"x": There(np.zeros(4, np.float32))})
+TASKS = """avial.schedule %x: memref<1000xf32>, %y: memref<1000xf32>, %z: memref<1000xf32> {
+  %cpu = avial.target {arch = "cpu"}
+  %gpu = avial.target {arch = "gpu"}
+  %t1 = avial.task %gpu, %x, %y {
+    affine.for %i = 0 to 1000 {
+      %a = affine.load %x[%i] : memref<1000xf32>
+      %b = arith.addf %a, %a : f32
+      affine.store %b, %y[%i] : memref<1000xf32>
+    }
+  }
+  %t2 = avial.task %cpu, %y, %z {
+    affine.for %i = 0 to 100 {
+      %a = affine.load %y[%i] : memref<1000xf32>
+      affine.store %a, %z[%i] : memref<1000xf32>
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize("there", ["", "x", "y", "xy", "xyz"])
+def test_tasks_use_arrays_where_they_lie(there: str) -> None:
+    """What the CPU reads of y comes to it, and what it writes goes back to a z that is there."""
+    x, y = _arrays()
+    arrays = {"x": x, "y": y, "z": np.full(SIZE, 7, np.float32)}
+    given = {name: There(a) if name in there else a for name, a in arrays.items()}
+    program = avial_lab.compile(TASKS, arrays=given, ranks=1, gpus=1)
+    copied = {
+        (copy.storage, place_name(copy.source, 1)): copy.nbytes for copy in program.schedule.copies
+    }
+    wanted = {("y", "gpu0"): 400 if "y" in there else copied.get(("y", "gpu0"), 0)}
+    wanted |= {} if "x" in there else {("x", "cpu0"): 4000}
+    wanted |= {("z", "cpu0"): 400} if "z" in there else {}
+    assert copied == wanted
+    for seed in range(3):
+        y.fill(np.nan)
+        arrays["z"].fill(7)
+        x += 1
+        trace = program.run(check=seed == 2, device_seed=seed)
+        assert set(trace.copies) == set(program.plan.copies)
+        assert trace.taken_bytes == program.plan.taken_bytes
+        np.testing.assert_array_equal(y, 2 * x)
+        np.testing.assert_array_equal(arrays["z"], np.r_[2 * x[:100], np.full(900, 7)])
+
+
+def test_tasks_refuse_what_no_gpu_of_theirs_has() -> None:
+    x, y = _arrays()
+    text = TASKS.replace(" %gpu,", " %cpu,")
+    with pytest.raises(BindError, match="nothing of the program runs on a GPU"):
+        avial_lab.compile(text, arrays={"x": There(x), "y": y, "z": y.copy()}, ranks=1, gpus=1)
+    with pytest.raises(BindError, match="is on GPU 1, and the program drives 1 GPU"):
+        avial_lab.compile(TASKS, arrays={"x": Second(x), "y": y, "z": y.copy()}, ranks=1, gpus=1)
 
 
 def test_another_array_than_it_was_compiled_for() -> None:

@@ -14,6 +14,7 @@ from avial_lab.core.errors import OptionError
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.model_search import MOST_DEVICES, SearchRow
+from avial_lab.planning.search_explanation import explained
 from avial_lab.planning.strategy_search import COSTS, StrategyRow, model_called, search_strategies
 from avial_lab.program.inputs import parse_inputs, parse_numbers
 from avial_lab.program.model_search import search
@@ -52,6 +53,8 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
             "--batch and --costs are for mlp:LAYERSxWIDTH",
             hint="a file says itself how many rows it has, and -D binds dimensions",
         )
+    if len(options.explain or ()) > 2:
+        raise OptionError("--explain is given three times", hint="it compares two")
     devices, *more = _numbers("--devices", options.devices)
     if more or not 1 <= devices <= MOST_DEVICES:
         raise OptionError(f"--devices {options.devices}", hint=f"one number, 1 to {MOST_DEVICES:,}")
@@ -78,11 +81,13 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
         simulated=options.simulate,
         progress=print_to_stderr,
     )
+    told = [explained(found, *options.explain)] if options.explain else []
     if not options.json:
-        print(found)
+        print("\n\n".join([str(found), *told]))
         return 0
     best = found.best
     facts = {
+        **({"explained": told[0]} if told else {}),
         "model": str(path),
         "devices": devices,
         "rows": [_facts_of_file(row) for row in found.rows],

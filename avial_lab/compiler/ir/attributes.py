@@ -51,6 +51,9 @@ thread in it.
 BLOCKS = "avial.blocks"
 """On such a function: in words how many blocks there are in x, y and z."""
 
+LAUNCHES = "avial.launches"
+"""On such a function: how often one call of its launcher launches it, where that is not once."""
+
 QUEUED = "avial.queued"
 """On a call of a kernel's grid: the kernel's name. The last three operands are its blocks; of a
 launch that a text writes they are its blocks, its threads, and the bytes that these share.

@@ -259,11 +259,17 @@ def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
         seconds = cost.seconds[at] * iterations[at] / whole[at]
         rate = cost.memory_bytes[at] / np.maximum(cost.seconds[at], 1e-300)
         uses = _of_node(draft.roads, place[at], rate)
+        there = np.flatnonzero(place[at] >= draft.roads.topology.ranks)
+        # The last of several kernels begins when its rank has launched the others.
+        others_s = max(cost.launches - 1, 0) * LAUNCH_STEP_S
+        seconds[there] = np.maximum(seconds[there], others_s)
         made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
         draft.in_order(made, place[at], stage)
         draft.step(RUN, made, place[at])
-        there = np.flatnonzero(place[at] >= draft.roads.topology.ranks)
         _begin_there(draft, made[there], place[at][there], stage, LAUNCH_STEP_S)
+        if there.size and others_s:
+            launched = draft.add(there.size, latency_s=others_s)
+            draft.in_order(launched, draft.roads.driver[place[at][there]], stage)
 
 
 def _begin_there(

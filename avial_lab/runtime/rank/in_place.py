@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from avial_lab.artifact.binary import Binary
-from avial_lab.artifact.manifest import DerivedMessages
 from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import BindError
 from avial_lab.runtime.native.loader import digest
@@ -41,7 +40,6 @@ def run(
     what it has written on the GPU is undefined.
     """
     manifest = binary.manifest
-    assert isinstance(manifest, DerivedMessages)  # no other has arrays on GPUs
     caller = caller_arrays(manifest, arrays)
     options = options or Options()
     options.threads.on([cores()], 0)

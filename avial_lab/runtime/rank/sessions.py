@@ -117,6 +117,8 @@ class StepSession:
         if self.manifest.drivers:
             addresses = [data.ctypes.data for data in self.seat.memory.values()]
             ran = address(self._rows[self._stamps :]) if traced else 0
+            self._given = given_rows(self.manifest.storages, self.seat.given)
+            tell_given(self.seat.program, self._given)
             self._places.begin(
                 self.manifest.storages,
                 addresses,
@@ -204,7 +206,7 @@ class OwnedSession:
                 seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
                 manifest.stays,
             )  # fmt: skip
-            seat.program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
+            tell_given(seat.program, rows)
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         if manifest.drivers and not self._ownership.error:
@@ -269,6 +271,11 @@ def given_rows(
         for array in (given[storage.name][0],)
     ]
     return np.array(rows, np.uint64).reshape(-1, 4).view(np.int64)
+
+
+def tell_given(program: LoadedProgram, rows: np.ndarray) -> None:
+    """The rows have to live as long as the run."""
+    program.set_globals({"avial_given": address(rows), "avial_given_count": len(rows)})
 
 
 session_of.register(KnownMessages, StepSession)

@@ -10,7 +10,7 @@ import pytest
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
-from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S, PHASE_STEP_S
+from avial_lab.machine.constants import EAGER_BYTES, LAUNCH_STEP_S, MESSAGE_STEP_S, PHASE_STEP_S
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import CUDA
 from avial_lab.machine.platform import (
@@ -309,6 +309,16 @@ def test_a_part_on_a_gpu_waits_for_its_copy_and_the_results_for_it() -> None:
     ]
     assert trace.turns == (("S0", 1),)
     assert dict(trace.kinds) == {"cpu0": "cpu", "gpu0": CUDA.name}
+
+
+def test_a_rank_launches_all_kernels_of_a_phase_while_the_device_runs() -> None:
+    turns = _with_devices(_turns(1, [[0, 0, -1, 0]], _pattern([(1, -1, 4, 0, 4.0, 32)])), 0)
+    for seconds, lasts in ((10.0, 1.0), (1e-6, 99 * LAUNCH_STEP_S)):
+        costs = replace(_seconds(seconds), launches={"S0": 100.0})
+        trace = simulated_turns(turns, costs, _gpus(0, ranks=1))
+        (task,) = (e for e in trace.events if e.kind is EventKind.TASK)
+        assert task.duration_s == pytest.approx(lasts)
+        assert task.start_s == pytest.approx(LAUNCH_STEP_S + BEGIN, abs=1.1 * BEGIN)
 
 
 def test_what_a_gpu_wrote_is_copied_before_it_is_sent_and_goes_on_to_the_other_gpu() -> None:

@@ -120,7 +120,29 @@ def _counted(scop: Scop, middle: Mapping[str, int]) -> Demand | None:
             return None
         nbytes += count * itemsize
         widest = max(widest, itemsize)
-    return Demand(flops, nbytes, "f32" if widest <= 4 else "f64")
+    loaded = _loaded_bytes(scop, middle)
+    return Demand(flops, nbytes, "f32" if widest <= 4 else "f64", loaded)
+
+
+def _loaded_bytes(scop: Scop, middle: Mapping[str, int]) -> int:
+    """Of all loads, each once for all iterations of the innermost loops that do not change it: what
+    a thread holds in a register.
+    """
+    total = 0
+    for statement in scop.statements:
+        for access in statement.accesses:
+            if access.writes or access.array.kind is not ArrayKind.MEMORY or access.array.loops:
+                continue
+            domain = access.relation.domain()
+            form = access.relation.affine_hull().get_constraints()
+            for place in reversed(range(domain.dim(SET))):
+                if any(
+                    c.is_equality() and c.involves_dims(isl.dim_type.in_, place, 1) for c in form
+                ):
+                    break
+                domain = domain.project_out(SET, place, 1)
+            total += (points(domain, middle) or 0) * ITEMSIZE.get(access.array.element_type, 8)
+    return total
 
 
 def _flops(op: ir.Operation) -> int:
@@ -154,7 +176,7 @@ def _touched(scop: Scop) -> Iterator[tuple[isl.Set, int]]:
         key = access.array.name, access.writes
         elements = _inside(access.relation.range(), access.array.shape)
         if key in found:
-            elements = elements.union(found[key][0])
+            elements = elements.union(found[key][0]).coalesce()
         found[key] = elements, ITEMSIZE.get(access.array.element_type, 8)
     yield from found.values()
 

@@ -14,6 +14,7 @@ from mlir import ir
 from mlir.dialects import arith, func, memref, scf
 
 from avial_lab.compiler.analysis.accesses.no_alias import has_no_aliases
+from avial_lab.compiler.analysis.costs.launch_counts import launches_around
 from avial_lab.compiler.analysis.parallelism.marked_loops import ends_of, maps_of
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
@@ -37,6 +38,7 @@ from avial_lab.compiler.ir.attributes import (
     BLOCKS,
     KERNEL,
     LAUNCHER,
+    LAUNCHES,
     NO_ALIAS,
     NO_KERNEL,
     QUEUED,
@@ -161,7 +163,7 @@ class _Launcher:
     ) -> None:
         order = sorted(range(len(axes)), key=lambda k: (axes[k].unit, k), reverse=True)
         threads = THREADS[len(axes)]
-        kernel = _Kernel(self, loop, axes, order, threads)
+        kernel = _Kernel(self, loop, axes, order, threads, launches_around(loop))
         with ir.InsertionPoint(loop), loop.location:
             kernel.measure()
         kernel.write(distinct)
@@ -176,14 +178,17 @@ class _Launcher:
 
     def _single(self, ops: Sequence[ir.Operation], distinct: bool, behind: ir.Operation) -> None:
         """By one thread, launched before `behind`."""
-        kernel = _Kernel(self, self.function, (), (), THREADS[0])
+        times = launches_around(behind)
+        kernel = _Kernel(self, self.function, (), (), THREADS[0], times)
         kernel.write(distinct, ops)
         with ir.InsertionPoint(behind), self.function.location:
             kernel.launch()
 
 
 class _Kernel:
-    """A loop as what a thread does. axes: outermost first. order: which of them is x, y and z."""
+    """A loop as what a thread does. axes: outermost first. order: which of them is x, y and z.
+    launches: how often a call of the launcher launches it, where that is known.
+    """
 
     def __init__(
         self,
@@ -192,8 +197,9 @@ class _Kernel:
         axes: Sequence[Axis],
         order: Sequence[int],
         threads: tuple[int, int, int],
+        launches: float | None,
     ) -> None:
-        self.launcher, self.loop, self.axes = launcher, loop, axes
+        self.launcher, self.loop, self.axes, self.launches = launcher, loop, axes, launches
         self.order, self.threads = order, threads
         self.index = launcher.index
         self.name = kernel_symbol(launcher.module, launcher.function)
@@ -384,6 +390,9 @@ class _Kernel:
         kernel.attributes[KERNEL] = ir.DenseI64ArrayAttr.get(list(self.threads))
         name_chip(kernel.operation, self.launcher.function)
         kernel.attributes[BLOCKS] = ir.ArrayAttr.get([ir.StringAttr.get(b) for b in self._blocks()])
+        if self.launches not in (None, 1):
+            f64 = ir.F64Type.get()
+            kernel.attributes[LAUNCHES] = ir.FloatAttr.get(f64, float(self.launches or 0))
         given = list(kernel.arguments)
         own = given[: len(self.arguments)]
         with ir.InsertionPoint(_end_of(kernel)), self.loop.location:

@@ -15,7 +15,14 @@ from mlir.dialects import arith, memref
 from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_device
 from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
 from avial_lab.compiler.codegen.loops.launch_bodies import asked_for_bytes, shared_places
-from avial_lab.compiler.ir.attributes import BLOCKS, CHIP, KERNEL, NO_ALIAS, WORKGROUP
+from avial_lab.compiler.ir.attributes import (
+    BLOCKS,
+    CHIP,
+    KERNEL,
+    LAUNCHES,
+    NO_ALIAS,
+    WORKGROUP,
+)
 from avial_lab.compiler.ir.effects import STORES, text_attribute
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.views import VIEWS
@@ -142,7 +149,11 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
                 "function_type": ir.TypeAttr.get(ir.FunctionType.get(kinds, [])),
                 "arg_attrs": ir.ArrayAttr.get(facts),
                 "gpu.kernel": ir.UnitAttr.get(),
-                BLOCKS: kernel.attributes[BLOCKS],
+                **{
+                    name: kernel.attributes[name]
+                    for name in (BLOCKS, LAUNCHES)
+                    if name in kernel.attributes
+                },
                 **known,
             },
             regions=1,

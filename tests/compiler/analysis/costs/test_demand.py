@@ -121,3 +121,29 @@ def test_estimated_ceilings_are_some() -> None:
     single, double = estimated_ceilings("f32"), estimated_ceilings("f64")
     assert single.flops_per_s == 2 * double.flops_per_s > 0
     assert double.bytes_per_s > 0
+
+
+PRODUCT = """
+func.func @product(%A: memref<10x20xf64>, %B: memref<20x30xf64>, %C: memref<10x30xf64>) {
+  affine.for %i = 0 to 10 {
+    affine.for %j = 0 to 30 {
+      affine.for %k = 0 to 20 {
+        %a = affine.load %A[%i, %k] : memref<10x20xf64>
+        %b = affine.load %B[%k, %j] : memref<20x30xf64>
+        %c = affine.load %C[%i, %j] : memref<10x30xf64>
+        %p = arith.mulf %a, %b : f64
+        %s = arith.addf %c, %p : f64
+        affine.store %s, %C[%i, %j] : memref<10x30xf64>
+      }
+    }
+  }
+  return
+}
+"""
+
+
+def test_loads_are_counted_but_for_those_that_inner_loops_do_not_change() -> None:
+    program = avial_lab.compile(PRODUCT, ranks=1)
+    (demand,) = program._demands.values()
+    assert demand.flops == 2 * 10 * 20 * 30
+    assert demand.loaded_bytes == 8 * (2 * 10 * 20 * 30 + 10 * 30)
