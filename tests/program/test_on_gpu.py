@@ -117,6 +117,25 @@ def test_arrays_stay_where_they_are(cluster: Cluster) -> None:
     assert program.schedule.messages == 2 * (2 * STEPS - 1)
 
 
+def test_what_runs_in_order_between_phases_of_a_gpu_runs_there() -> None:
+    """The norm of a column: by one thread, so that of the column nothing travels; its sum does,
+    which the host reads and sets to zero. What is in order by itself stays.
+    """
+    m, n = 40, 11
+    program = on_gpus("gramschmidt", "f64", {"M": m, "N": n}, 1, 1)
+    assert "by one thread of the GPU, where its arrays are in each step" in str(program.explain())
+    for seed in (0, 11):
+        trace = program.run(check=True, device_seed=seed)
+        assert program.plan is not None
+        assert by_places(trace.copies) == by_places(program.plan.copies)
+    copies = by_places(trace.copies)
+    assert copies["load", "gpu0", "cpu0"] == (n, n * 8)
+    assert sum(number for number, _ in copies.values()) <= 5 * n
+    assert sum(b for (phase, *_), (_, b) in copies.items() if phase) <= (m * n + m + 3 * n) * 8
+    alone = on_gpus("durbin", "f64", {"N": 9}, 1, 1)
+    assert "runs on the CPU: it is not divided, and its loops run in order" in str(alone.explain())
+
+
 @pytest.mark.mpi
 def test_what_reads_on_the_host_gets_it(cluster: Cluster) -> None:
     """A scalar that control hangs on, and a sum, which is not on a GPU yet."""

@@ -130,6 +130,18 @@ def check_devices() -> None:
         xp.zeros(3, device="cuda:1")
 
 
+def check_what_is_looked_at() -> None:
+    """Another element on each rank; memory by rank."""
+    x = xp.asarray(np.arange(40.0).reshape(20, 2))
+    assert float(x[ME, 1]) == 2 * ME + 1
+    y = x * 2
+    np.testing.assert_array_equal(np.asarray(y[ME:]), np.arange(40.0).reshape(20, 2)[ME:] * 2)
+    use = xp.memory()
+    assert len(use.live) == xp.on().ranks
+    assert all(use.peak)
+    assert all(use.taken)
+
+
 def check_programs(examples: int) -> None:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(programs(), st.sampled_from([0, 2, 5]))
@@ -143,6 +155,7 @@ def check_programs(examples: int) -> None:
 
 if __name__ == "__main__":
     check_parts()
+    check_what_is_looked_at()
     check_kept()
     check_library_and_errors()
     check_names_of_numpys()

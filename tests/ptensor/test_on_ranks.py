@@ -182,6 +182,24 @@ def test_what_is_looked_at_comes_and_no_more(
     xp.connection.always_compiled = False
 
 
+def test_memory(cluster: Cluster) -> None:
+    """Each rank its part, and a row that it borrowed; what is forgotten counts no more."""
+    xp = on(cluster)
+    x = xp.asarray(np.ones((3000, 1000)))
+    assert xp.memory().live == (8_000_000,) * 3
+    assert all(8_000_000 <= taken < 64 << 20 for taken in xp.memory().taken)
+    y = x + x[::-1]
+    xp.sync()
+    assert xp.memory().live[1] in range(16_000_000, 16_200_000)  # the middle lies on itself
+    z = xp.asarray(np.ones(30), dist="replicated")
+    assert z.redistribute("replicated").nbytes == 240
+    del y, z
+    use = xp.memory()
+    assert use.live[1] == 8_000_000
+    assert use.peak[1] >= 16_000_000
+    assert str(use).splitlines()[0] == "Memory of arrays"
+
+
 def test_a_dead_engine_takes_its_arrays_along(cluster: Cluster, xp: Namespace) -> None:
     """It is told, and what is made next works."""
     x = xp.asarray(np.arange(5.0))

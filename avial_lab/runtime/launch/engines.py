@@ -593,7 +593,7 @@ def _launch_options(
     where = spec.where
     return {
         "mpi_cmd": where.command() if where else [str(tool("mpiexec"))],
-        "mpi_args": where.arguments(address) if where else list(mpiexec_options()),
+        "mpi_args": where.arguments(address, folder.name) if where else list(mpiexec_options()),
         "engine_cmd": relayed(engine) if where else witnessed(engine, folder),
         # Nannies watch for engines that die; here their processes are watched directly.
         # Where a rank prints, its engine is to be quiet.

@@ -15,8 +15,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -97,7 +98,7 @@ class Hosts:
     def command(self) -> list[str]:
         return [str(tool("mpiexec"))]
 
-    def arguments(self, address: str) -> list[str]:
+    def arguments(self, address: str, _: str = "") -> list[str]:
         """Of mpiexec (MPICH's), besides the number of ranks. The folder where we are need not be
         there.
         """
@@ -204,13 +205,14 @@ class Slurm:
     def command(self) -> list[str]:
         return ["srun"]
 
-    def arguments(self, address: str) -> list[str]:
-        """Of srun, besides the number of ranks."""
+    def arguments(self, _: str, name: str = "") -> list[str]:
+        """Of srun, besides the number of ranks; `name` tells its step from others."""
         given = {"--time": self.time, "--partition": self.partition}
         chosen = [f"{option}={value}" for option, value in given.items() if value]
         return [
-            "--mpi=pmi2", "--job-name=avial-lab", "--kill-on-bad-exit=1", f"--nodes={self.nodes}",
-            f"--ntasks-per-node={self.ppn}", "--distribution=block", "--chdir=/",
+            "--mpi=pmi2", f"--job-name={_step(name)}", "--kill-on-bad-exit=1",
+            f"--nodes={self.nodes}", f"--ntasks-per-node={self.ppn}", "--distribution=block",
+            "--chdir=/",
             *(("--overlap",) if inside_slurm() else chosen),
         ]  # fmt: skip
 
@@ -244,6 +246,64 @@ def _slurm_nodes() -> list[str]:
     )
     return done.stdout.split()
 
+
+def _step(name: str) -> str:
+    return f"avial-lab-{name}" if name else "avial-lab"
+
+
+def unreached_node(step: str, there: Collection[str]) -> tuple[str, str] | None:
+    """Of the nodes that Slurm runs that step on, but for the hosts `there`: one that does not
+    answer, and how it was asked. srun starts ranks over that connection, to the node's slurmd;
+    Slurm itself takes minutes to find such a node down.
+    """
+    listed = (line.split() for line in _slurm("squeue", "--me", "--steps", "-h", "-o", "%j %N"))
+    nodes = next((words[1] for words in listed if len(words) > 1 and words[0] == step), "")
+    if not nodes:
+        return None  # it waits for them
+    port = _words_of_slurm("scontrol", "show", "config").get("SlurmdPort", "6818").split("-")[0]
+    shown = [dict(_KNOWN.findall(line)) for line in _slurm("scontrol", "-o", "show", "node", nodes)]
+    heard = {host.partition(".")[0] for host in there}
+    asked = [
+        (node["NodeName"], node.get("NodeAddr", node["NodeName"]), int(node.get("Port", port)))
+        for node in shown
+        if not {node["NodeName"], node.get("NodeHostName", "").partition(".")[0]} & heard
+    ]
+    with ThreadPoolExecutor(max(len(asked), 1)) as pool:
+        refusals = pool.map(lambda node: _unreached(*node[1:]), asked)
+        for (name, _, at), why in zip(asked, refusals, strict=True):
+            if why:
+                return name, f"control connection: Slurm's daemon there (port {at}): {why}"
+    return None
+
+
+_KNOWN = re.compile(r"(\w+)\s*=\s*(\S+)")
+
+
+def _slurm(*command: str) -> list[str]:
+    """The lines that a command of Slurm's prints; none where it fails."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+        return done.stdout.splitlines() if done.returncode == 0 else []
+    return []
+
+
+def _words_of_slurm(*command: str) -> dict[str, str]:
+    return dict(_KNOWN.findall("\n".join(_slurm(*command))))
+
+
+def _unreached(address: str, port: int) -> str:
+    """Why nobody answers there; empty where a machine does, though it may refuse."""
+    try:
+        socket.create_connection((address, port), timeout=_NODE_S).close()
+    except (ConnectionRefusedError, socket.gaierror):
+        return ""
+    except OSError as error:
+        return error.strerror or f"no answer for {_NODE_S:g} s"
+    return ""
+
+
+_NODE_S = 4.0
+"""How long a node may take to accept a connection."""
 
 Where = Hosts | Slurm
 """Where ranks are that are not here."""
@@ -332,8 +392,8 @@ def ended_ranks(folder: Path, ranks: int) -> list[int]:
 
 
 class SilentHosts:
-    """Hosts whose ranks have not connected yet: mpiexec waits for a lost one as long as TCP does.
-    They are asked by ssh, beside what goes on; Slurm looks after its nodes itself.
+    """Hosts whose ranks have not connected yet: mpiexec, and srun, wait for a lost one as long as
+    TCP does. They are asked, by ssh or at Slurm's daemons, beside what goes on.
     """
 
     def __init__(self, where: Where | None, folder: Path, ranks: int) -> None:
@@ -341,9 +401,12 @@ class SilentHosts:
         self._folder, self._silent = folder, dict(enumerate(names))
         self._asked: dict[str, subprocess.Popen[str]] = {}
         self._next = dict.fromkeys(names, time.monotonic() + ASK_AGAIN_S)
+        self._nodes = _SilentNodes(folder, ranks) if isinstance(where, Slurm) else None
 
     def lost(self) -> tuple[str, str] | None:
         """One that nobody reaches any more, and how it was asked; returns at once."""
+        if self._nodes is not None:
+            return self._nodes.lost()
         for rank in [rank for rank in self._silent if relay.is_here(self._folder, rank)]:
             del self._silent[rank]
         for name in dict.fromkeys(self._silent.values()):
@@ -364,6 +427,33 @@ class SilentHosts:
         for asking in self._asked.values():
             asking.kill()
             asking.communicate()
+
+
+class _SilentNodes:
+    """Nodes of Slurm's, of a step that is named after `folder`."""
+
+    def __init__(self, folder: Path, ranks: int) -> None:
+        self._folder, self._ranks = folder, ranks
+        self._next_s = time.monotonic() + ASK_AGAIN_S
+        self._found: list[tuple[str, str] | None] = []
+        self._asking: threading.Thread | None = None
+
+    def lost(self) -> tuple[str, str] | None:
+        heard = [self._folder / f"{rank}.here" for rank in range(self._ranks)]
+        there = [file for file in heard if file.exists()]
+        if len(there) == self._ranks:
+            return None
+        if self._asking is not None and not self._asking.is_alive():
+            self._asking, self._next_s = None, time.monotonic() + ASK_AGAIN_S
+            return self._found.pop() if self._found else None
+        if self._asking is None and time.monotonic() > self._next_s:
+            hosts = {file.read_text() for file in there}
+            self._asking = threading.Thread(target=self._ask, args=(hosts,), daemon=True)
+            self._asking.start()
+        return None
+
+    def _ask(self, there: Collection[str]) -> None:
+        self._found.append(unreached_node(_step(self._folder.name), there))
 
 
 def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:

@@ -243,7 +243,7 @@ def _launch(
     address = where.address()
     hub = start_hub(directory, where, address)
     guardian.watch(hub.process.pid)
-    command = [*where.command(), "-n", str(ranks), *where.arguments(address)]
+    command = [*where.command(), "-n", str(ranks), *where.arguments(address, directory.name)]
     return _Launch(
         [*command, *relayed(program)], environment(ranks, here=False) | hub.environment, hub
     )
@@ -343,6 +343,12 @@ def _await(
                 reporter.failed[rank] = step
                 said = last_printed(ranks.directory, rank)
                 raise rank_died(manifest, rank, step, reporter.cause(death), spans, said=said)
+            if death is not None and ranks.where is not None:
+                # What starts ranks elsewhere now ends the others, whose connections are closed.
+                raise ClusterError(
+                    f"rank {rank} ended while it was starting, of {death}\n{ranks.printed()}",
+                    hint=ranks.where.hint,
+                )
         for rank in range(manifest.ranks if ranks.where else 0):
             gone = lost_host(ranks.directory, rank)
             if gone is not None:

@@ -31,7 +31,7 @@ from avial_lab.runtime.launch import carried
 from avial_lab.runtime.launch.cluster import Cluster, run_resident
 from avial_lab.runtime.launch.engines import EngineSet, Wait
 from avial_lab.runtime.rank import shards
-from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, ShardStep, TakePieces
+from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, ShardStep, TakenBytes, TakePieces
 from avial_lab.runtime.rank.holders import (
     LostArray,
     Resident,
@@ -198,6 +198,12 @@ class Residence:
             sum(answer.nbytes for answer in answers.values()),
             read_of(read, made, answers.values()),
         )
+
+    def taken_bytes(self) -> list[int]:
+        """By rank, the physical memory of arrays there."""
+        ranks = range(self.cluster.topology.ranks)
+        _, answers = self._ask({rank: (TakenBytes(),) for rank in ranks})
+        return [answers[rank] for rank in ranks]
 
     def sweep(self) -> None:
         """Free on the engines what was forgotten here, once it is worth a call."""

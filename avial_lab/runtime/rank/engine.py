@@ -452,6 +452,14 @@ class DropArrays:
             _here.residents.drop(number)
 
 
+@dataclass(frozen=True)
+class TakenBytes:
+    """Asks for the physical memory that arrays which stay here take."""
+
+    def __call__(self, *_: np.ndarray) -> int:
+        return _here.residents.taken_bytes()
+
+
 def outcome_of(manifest: Manifest, answer: Sequence[Any]) -> Outcome:
     """What `Run` answered, as the Outcome it was."""
     outcome, *parcels = answer

@@ -41,6 +41,7 @@ from avial_lab.runtime.rank.engine import (
     RunResident,
     ShardStep,
     StepAnswer,
+    TakenBytes,
     be_a_rank,
     resident_bytes,
 )
@@ -183,6 +184,10 @@ class OwnRanks:
         part = seen[(..., *boxes[0].slices)]
         part.flags.writeable = False
         return part, boxes[0]
+
+    def taken_bytes(self) -> list[int]:
+        """By rank, the physical memory of arrays there."""
+        return self.told(TakenBytes()())
 
     def sweep(self) -> None:
         """Free what was forgotten: what is made next has its memory, and no fresh pages."""

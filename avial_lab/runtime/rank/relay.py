@@ -490,11 +490,8 @@ class Relay:
         self._over = threading.Event()
         self._noted = threading.Event()
         self.lapsed = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether the client ended the rank, or is gone."""
-        return self._over.is_set()
+        self.ended = False
+        """Whether the client ended the rank, or was gone before it had its status."""
 
     def take_files(self) -> None:
         while True:
@@ -510,17 +507,19 @@ class Relay:
 
     def run(self, program: Sequence[str], environment: dict[str, str]) -> int:
         """Its status, as a shell has it; the connection is told before this returns."""
-        output = (self._folder / f"{self._rank}.out").open("ab")
-        process = subprocess.Popen(
-            [word.replace(PLACE, str(self._folder)) for word in program],
-            env=environment, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, close_fds=False,  # MPI's start hands a connection down
-            preexec_fn=_die_with_parent,
-        )  # fmt: skip
+        with (self._folder / f"{self._rank}.out").open("ab") as output:
+            process = subprocess.Popen(
+                [word.replace(PLACE, str(self._folder)) for word in program],
+                env=environment, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, close_fds=False,  # MPI's start hands a connection down
+                preexec_fn=_die_with_parent,
+            )  # fmt: skip
         signal.signal(signal.SIGTERM, lambda *_: self._over.set())
         threading.Thread(target=self._listen, daemon=True).start()
         status = self._follow(process)
-        if not self._over.is_set():
+        # Of a rank that ended by itself the connection is closed, too, as soon as that is noted.
+        self.ended = self._over.is_set()
+        if not self.ended:
             with contextlib.suppress(*GONE):
                 self._send_last()
                 self._line.send("exit", status=status)

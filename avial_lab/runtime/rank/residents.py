@@ -6,6 +6,8 @@ touches take memory. Freed memory is used again: fresh pages can cost more than 
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +16,21 @@ from avial_lab.runtime.rank.parcels import mapped_bytes
 
 MOST_FREE_BYTES = 1 << 30
 """Of address space that is held for arrays to come."""
+
+
+def touched_bytes(memory: np.ndarray) -> int:
+    """Of whole pages; all of it where the system does not tell which are there."""
+    if not memory.nbytes:
+        return 0
+    pages = np.zeros(-(-memory.nbytes // mmap.PAGESIZE), np.uint8)
+    try:
+        ask = ctypes.CDLL(None).mincore
+    except AttributeError:
+        return memory.nbytes
+    place, size = ctypes.c_void_p(memory.ctypes.data), ctypes.c_size_t(memory.nbytes)
+    if ask(place, size, ctypes.c_void_p(pages.ctypes.data)):
+        return memory.nbytes
+    return int((pages & 1).sum()) * mmap.PAGESIZE
 
 
 @dataclass
@@ -29,6 +46,13 @@ class Residents:
             again = self.free.get(nbytes)
             self.arrays[number] = again.pop() if again else mapped_bytes(nbytes)
         return self.arrays[number]
+
+    def taken_bytes(self) -> int:
+        """Of physical memory: pages that were touched, of arrays and of what is held for new
+        ones.
+        """
+        free = (memory for those in self.free.values() for memory in those)
+        return sum(map(touched_bytes, (*self.arrays.values(), *free)))
 
     def drop(self, number: int) -> None:
         """What an array that was never touched here leaves is nothing."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from avial_lab.runtime.launch import hosts
-from avial_lab.runtime.launch.hosts import Hosts, SilentHosts
+from avial_lab.runtime.launch.hosts import Hosts, SilentHosts, unreached_node
 from tests.waiting import wait_until
 
 SSH = """#!/bin/sh
@@ -57,7 +60,65 @@ def test_a_host_is_asked_until_its_ranks_are_there(asked: Path, tmp_path: Path) 
         assert not silent._silent
 
 
-def test_ranks_here_or_in_slurm_are_not_asked(asked: Path, tmp_path: Path) -> None:
-    for where in (None, hosts.Slurm(2)):
-        assert SilentHosts(where, tmp_path, 2).lost() is None
+def test_ranks_here_are_not_asked(asked: Path, tmp_path: Path) -> None:
+    assert SilentHosts(None, tmp_path, 2).lost() is None
     assert not asked.exists()
+
+
+SLURM = {
+    "squeue": """\
+other node[7-8]
+avial-lab-avial-run-1 node[1-3]""",
+    "scontrol": """\
+if [ "$2" = config ]; then echo "SlurmdPort = {port}"; exit; fi
+[ "$4" = 'node[1-3]' ] || exit 1
+echo "NodeName=node1 NodeAddr=127.0.0.1 NodeHostName=host1 Port=1"
+echo "NodeName=node2 NodeAddr=127.0.0.1 NodeHostName=node2"
+echo "NodeName=node3 NodeAddr={silent} NodeHostName=node3 Port={port}"
+""",
+}
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a run whose step has three nodes: one that refuses, one that answers, one from
+    which nothing comes (a full queue of connections, which Linux leaves unanswered).
+    """
+    folder = tmp_path / "avial-run-1"
+    folder.mkdir()
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(hosts, "ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr(hosts, "_NODE_S", 0.2)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    with socket.create_server(("127.0.0.1", 0)) as answers, contextlib.ExitStack() as stack:
+        port = answers.getsockname()[1]
+        silent = stack.enter_context(socket.socket())
+        silent.bind(("127.0.0.2", port))
+        silent.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", port))
+        for name, says in SLURM.items():
+            text = says.format(port=port, silent="127.0.0.2")
+            script = tmp_path / "bin" / name
+            script.write_text(
+                f"#!/bin/sh\n{text}\n" if name == "scontrol" else f"#!/bin/sh\necho '{text}'\n"
+            )
+            script.chmod(0o755)
+        yield folder
+
+
+def test_a_node_of_slurm_that_does_not_answer_is_found(nodes: Path) -> None:
+    found: list[tuple[str, str]] = []
+    with closing(SilentHosts(hosts.Slurm(3), nodes, 3)) as silent:
+        wait_until(lambda: bool((lost := silent.lost()) and not found.append(lost)))
+    ((name, how),) = found
+    assert name == "node3"
+    assert how.startswith("control connection: Slurm's daemon there (port ")
+
+
+def test_a_node_of_slurm_whose_rank_is_there_is_asked_no_more(nodes: Path) -> None:
+    step = "avial-lab-avial-run-1"
+    assert unreached_node(step, {"node3.cluster"}) is None
+    assert unreached_node("avial-lab-avial-run-2", ()) is None  # it waits for nodes

@@ -14,7 +14,7 @@ import pytest
 
 from avial_lab.runtime.launch.guardian import _names_it
 from avial_lab.runtime.rank import relay
-from avial_lab.runtime.rank.relay import Forged, Hub, Line, _remove_at_our_end, _Way
+from avial_lab.runtime.rank.relay import Forged, Hub, Line, Relay, _remove_at_our_end, _Way
 from tests.waiting import wait_until
 
 TOKEN = b"secret"
@@ -110,6 +110,19 @@ def test_a_rank_gets_its_inputs_and_leaves_its_outcome(served, tmp_path):
     assert outcome.read_bytes() == large
     assert (folder / "1.out").read_bytes() == b"said\n"
     assert (folder / "1.exit").read_text() == "0\n"
+
+
+def test_a_rank_that_ended_by_itself_was_not_ended_by_the_client(served, tmp_path, monkeypatch):
+    """Else it would end its job of Slurm's, in which others still finish."""
+    folder, line = served
+    monkeypatch.setattr(relay.signal, "signal", lambda *_: None)
+    (tmp_path / "far").mkdir()
+    mine = Relay(line, 1, tmp_path / "far")
+    mine.take_files()
+    assert mine.run(["true"], {}) == 0
+    wait_until((folder / "1.exit").exists)
+    wait_until(mine._over.is_set)  # the hub has closed the connection
+    assert not mine.ended
 
 
 def test_what_goes_over_a_slow_way_is_squeezed(served, tmp_path, monkeypatch):

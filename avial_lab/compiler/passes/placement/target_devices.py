@@ -5,6 +5,7 @@ Module of replicates and tasks -> the same with other targets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlir import ir
@@ -17,8 +18,9 @@ from avial_lab.compiler.codegen.loops.kernel_bodies import (
 )
 from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
 from avial_lab.compiler.ir.attributes import PHASES
-from avial_lab.compiler.ir.operations import operations_in, operations_named
-from avial_lab.compiler.ir.phases import reduced_arrays
+from avial_lab.compiler.ir.nesting import FORS, parent_of
+from avial_lab.compiler.ir.operations import LOOPS, operations_in, operations_named
+from avial_lab.compiler.ir.phases import reduced_arrays, touched_by
 from avial_lab.compiler.ir.remarks import say_why
 from avial_lab.machine.devices import CPU, DeviceKind, kind_for
 
@@ -32,7 +34,8 @@ class TargetDevices:
 
     A replicate that asks for a certain GPU keeps it. One that accumulates a reduction stays on the
     CPU, and a task, which is what could not be divided, where none of its loops gives threads: both
-    say so.
+    say so. But in a loop with phases of the GPU a task of single loops is done there, by one
+    thread: its arrays would travel in every step.
     """
 
     on: str = "gpu"
@@ -48,14 +51,22 @@ class TargetDevices:
     def _in_schedule(self, schedule: ir.Operation) -> None:
         wanted = kind_for(self.on)
         moved: list[ir.Operation] = []
+        stays: dict[ir.Operation, str] = {}
         for op in operations_in(schedule):
             if op.name not in PHASES or _asks_for(op).family == wanted.family:
                 continue
             why = "" if wanted is CPU else _stays(op)
             if why:
-                say_why(op, f"runs on the CPU: {why}")
+                stays[op] = why
             else:
                 moved.append(op)
+        there = list(moved)
+        for op, why in stays.items():
+            if why == _IN_ORDER and _is_short(op) and _travels_each_step(op, there):
+                say_why(op, f"{why}: by one thread of the GPU, where its arrays are in each step")
+                moved.append(op)
+            else:
+                say_why(op, f"runs on the CPU: {why}")
         if not moved:
             return
         text = ir.StringAttr.get(self.on)
@@ -67,6 +78,36 @@ class TargetDevices:
             ).result
         for op in moved:
             op.operands[0] = target
+
+
+_IN_ORDER = "it is not divided, and its loops run in order"
+
+
+def _travels_each_step(task: ir.Operation, there: Sequence[ir.Operation]) -> bool:
+    """Whether a loop around it has others that devices run, and that touch what it touches."""
+    around = set(_loops_around(task))
+    own = set(touched_by([task], 1)) | set(touched_by([task], 2))
+    return any(
+        around & set(_loops_around(op))
+        and own & (set(touched_by([op], 1)) | set(touched_by([op], 2)))
+        for op in there
+    )
+
+
+def _is_short(task: ir.Operation) -> bool:
+    """Whether it does not more than go along its arrays: more takes one thread of a GPU longer than
+    a CPU and the way there and back.
+    """
+    loops = [op for op in operations_in(task) if op.name in LOOPS or op.name == "scf.while"]
+    return not any(inner in loops for loop in loops for inner in operations_in(loop))
+
+
+def _loops_around(op: ir.Operation) -> Iterator[ir.Operation]:
+    around = parent_of(op)
+    while around is not None:
+        if around.name in (*FORS, "scf.while"):
+            yield around
+        around = parent_of(around)
 
 
 def stays_for(op: ir.Operation, on: str) -> str:
@@ -97,7 +138,7 @@ def _why_no_threads(task: ir.Operation) -> str:
     for region in task.regions:
         for block in region.blocks:
             if not is_launched_from_host(block, scop):
-                return "it is not divided, and its loops run in order"
+                return _IN_ORDER
     if not has_free_loops(list(operations_in(task)), scop):
         return "it is not divided, and none of its loops is free of order"
     return ""

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from avial_lab.compiler.frontends.python.liveness import counts_of
+from avial_lab.compiler.frontends.python.signature import Translated
 from avial_lab.compiler.frontends.python.source import source_of
-from avial_lab.compiler.frontends.python.translate import Translated, translate
+from avial_lab.compiler.frontends.python.translate import translate
 from avial_lab.core.errors import AvialError
 from avial_lab.program.function_calls import (
     argument_of,

@@ -119,3 +119,60 @@ func.func @hands_on(%A: memref<100xf64>) {
   }) : (!avial.buffer_ref) -> ()
   return
 }
+
+// -----
+
+// In a loop with what a GPU does, what only goes along its array does not take it to the host each
+// time. A nest does: one thread would take too long; so does what touches another array.
+
+// CHECK-LABEL: func.func @in_a_loop(
+// CHECK: %[[GPU:.*]] = "avial.target"() {arch = "gpu", name = "gpu"}
+// CHECK: %[[CPU:.*]] = "avial.target"() {arch = "cpu", name = "cpu"}
+// CHECK: "avial.replicate"(%[[GPU]],
+// CHECK: "avial.task"(%[[GPU]],
+// CHECK: avial.why = ["it is not divided, and its loops run in order: by one thread of the GPU, where its arrays are in each step"], name = "short"
+// CHECK: "avial.task"(%[[CPU]],
+// CHECK: avial.why = ["runs on the CPU: it is not divided, and its loops run in order"], name = "nest"
+// CHECK: "avial.task"(%[[CPU]],
+// CHECK: avial.why = ["runs on the CPU: it is not divided, and its loops run in order"], name = "other"
+func.func @in_a_loop(%A: memref<100xf64>, %B: memref<100xf64>) {
+  %A_ = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
+  %B_ = builtin.unrealized_conversion_cast %B : memref<100xf64> to !avial.buffer_ref
+  "avial.schedule"(%A_, %B_) ({
+    %cpu = "avial.target"() {name = "cpu", arch = "cpu"} : () -> !avial.target_ref
+    affine.for %t = 0 to 9 {
+      %S1 = "avial.replicate"(%cpu, %A_, %A_) ({
+        affine.for %i = 0 to 100 {
+          %x = affine.load %A[%i] : memref<100xf64>
+          affine.store %x, %A[%i] : memref<100xf64>
+        } {avial.split = 0 : i64}
+        omp.terminator
+      }) {name = "S1", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+      %S2 = "avial.task"(%cpu, %A_, %A_) ({
+        affine.for %i = 1 to 100 {
+          %x = affine.load %A[%i - 1] : memref<100xf64>
+          affine.store %x, %A[%i] : memref<100xf64>
+        }
+        omp.terminator
+      }) {name = "short", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+      %S3 = "avial.task"(%cpu, %A_, %A_) ({
+        affine.for %i = 1 to 100 {
+          affine.for %j = 1 to 100 {
+            %x = affine.load %A[%j - 1] : memref<100xf64>
+            affine.store %x, %A[%j] : memref<100xf64>
+          }
+        }
+        omp.terminator
+      }) {name = "nest", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+      %S4 = "avial.task"(%cpu, %B_, %B_) ({
+        affine.for %i = 1 to 100 {
+          %x = affine.load %B[%i - 1] : memref<100xf64>
+          affine.store %x, %B[%i] : memref<100xf64>
+        }
+        omp.terminator
+      }) {name = "other", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+    }
+    omp.terminator
+  }) : (!avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}

@@ -1,0 +1,141 @@
+"""Assignments to names, to several at once, and to elements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from avial_lab.compiler.frontends.python.arithmetic import affine
+from avial_lab.compiler.frontends.python.expressions import Expressions
+from avial_lab.compiler.frontends.python.linear import number
+from avial_lab.compiler.frontends.python.subscripts import _is_mask, _is_picked
+from avial_lab.compiler.frontends.python.values import (
+    Array,
+    Fixed,
+    Held,
+    Lazy,
+    Listed,
+    Number,
+    Operand,
+    Value,
+)
+
+
+class Assignments(Expressions):
+    """The layer of `Translation` that binds and stores."""
+
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        found = self.expression(value)
+        if len(targets) > 1 and isinstance(found, Lazy):
+            found = self._kept(found)
+        for target in targets:
+            self._bind(target, found)
+
+    def _bind(self, target: ast.expr, value: Value) -> None:
+        match target:
+            case ast.Name(name):
+                self.bind_name(name, value)
+            case ast.Tuple(elts) | ast.List(elts):
+                parts = self._parts(value, len(elts), target)
+                for each, part in zip(elts, parts, strict=True):
+                    self._bind(each, part)
+            case ast.Subscript():
+                self._store(target, value)
+            case _:
+                raise self.refused(
+                    "this cannot be assigned to", "assign to names and elements", node=target
+                )
+
+    def _parts(self, value: Value, count: int, node: ast.AST) -> list[Value]:
+        """Of something that is unpacked."""
+        match value:
+            case tuple():
+                found = list(value)
+            case Array() if value.shape and value.shape[0].known is not None:
+                found = [self.item(value, [affine(number(k))]) for k in range(value.shape[0].known)]
+            case Fixed(inner) if isinstance(inner, tuple | list):
+                found = [self.constant(each) for each in inner]
+            case _:
+                raise self.refused("this cannot be unpacked", "", TypeError, node=node)
+        if len(found) != count:
+            raise self.refused(
+                f"{count} values are wanted, and there are {len(found)}", "", ValueError, node=node
+            )
+        # All are evaluated before any is bound: a, b = b, a.
+        return [self._kept(each) if isinstance(each, Lazy) else each for each in found]
+
+    def _augmented(self, target: ast.expr, op: ast.operator, value: ast.expr) -> None:
+        match target:
+            case ast.Name(name):
+                before = self.name(name, target)
+                if isinstance(before, Array):  # in place, as NumPy
+                    self._update(before, op, self.expression(value))
+                    return
+                after = self.binary(op, before, self.expression(value))
+                self.bind_name(name, after)
+            case ast.Subscript(base, index):
+                array = self._array(self.expression(base), base)
+                places = self.indices(index, array)
+                if _is_picked(places):
+                    old = self._picked(array, places, index)
+                    new = self.operand(self.binary(op, old, self.expression(value)))
+                    self._put(array, places, new)
+                    return
+                part = self.subscripted(array, places)
+                if not part.shape:
+                    given = self.expression(value)
+                    old = self.arrays.load(part, [])
+                    new = self.number(self.binary(op, old, given), value)
+                    self._store_number(new, part, target)
+                else:
+                    self._update(part, op, self.expression(value))
+            case _:
+                raise self.refused("this cannot be assigned to", "", node=target)
+
+    def _update(self, part: Array, op: ast.operator, value: Value) -> None:
+        result = self.binary(op, part, value)
+        kind = result.kind if isinstance(result, Array | Lazy | Number) else part.kind
+        if not np.can_cast(kind.dtype, part.kind.dtype, "same_kind"):
+            raise self.refused(
+                f"an array of {part.kind} cannot take {kind} in place", "", TypeError
+            )
+        if not isinstance(result, Array | Lazy | Number):
+            raise self.refused("this cannot be added to an array", "")
+        self.arrays.assign(part, result)
+
+    def _store(self, target: ast.Subscript, value: Value) -> None:
+        base = self.expression(target.value)
+        array = self._array(base, target.value)
+        if isinstance(value, Listed):
+            value = value.array
+        with self.e.at(target):
+            places = self.indices(target.slice, array)
+            if _is_picked(places):
+                self._put(array, places, self.operand(value))
+                return
+            part = self.subscripted(array, places)
+            if isinstance(value, Fixed) and isinstance(value.value, Held):
+                value = self.loaded(value.value)
+            if not isinstance(value, Number | Array | Lazy):
+                raise self.refused("only numbers and arrays are elements", "", TypeError)
+            if not part.shape:
+                self._store_number(self.number(value, target), part, target)
+            else:
+                self.arrays.assign(part, value)
+
+    def _put(self, array: Array, places: Sequence[Any], value: Operand) -> None:
+        """Assignment under a mask, or to places that arrays name."""
+        if _is_mask(places[0]):
+            self.arrays.assign_masked(array, places[0], value)
+        else:
+            self.arrays.scatter(array, places, value)
+
+    def _store_number(self, value: Number, part: Array, node: ast.AST) -> None:
+        if value.kind.is_complex and not part.kind.is_complex:
+            raise self.refused(
+                "a complex number is no real one", "take its .real", TypeError, node=node
+            )
+        self.arrays.store(value, part, [])
