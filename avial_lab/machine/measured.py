@@ -83,8 +83,9 @@ class Measured:
         node = self.node.node("localhost", cores=this_cpu().cores, memory_bytes=memory_here())
         link = _link("messages", self.messages, "shared memory")
         inside = {node.name: link.name}
+        source = "measured here" + ", on a busy machine" * bool(self.notes)
         return Platform(
-            (node,), (link,), "this machine, measured", "measured here", inside,
+            (node,), (link,), "this machine, measured", source, inside,
             collectives=self.collectives,
         )  # fmt: skip
 

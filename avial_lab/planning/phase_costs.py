@@ -45,6 +45,8 @@ class PhaseCosts:
     demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
     profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     launches: Mapping[str, float] = field(default_factory=dict[str, float])
+    other_size: bool = False
+    """Whether the profile is of runs at another size, and only scaled to this one."""
 
     def __repr__(self) -> str:
         known = f"{count(len(self.demands), 'phase')} by the roofline"
@@ -58,7 +60,7 @@ class PhaseCosts:
     def source(self, phase: str) -> CostSource:
         """Where the seconds of a phase come from."""
         if phase in self._profiled:
-            return CostSource.PROFILE
+            return CostSource.SCALED if self.other_size else CostSource.PROFILE
         return CostSource.ROOFLINE if phase in self.demands else CostSource.GUESSED
 
     def of(self, turns: Turns, topology: Topology) -> list[ShareCost]:
@@ -76,13 +78,21 @@ class PhaseCosts:
             found.append(replace(cost, launches=self.launches.get(phase, 1.0)))
         return self._scaled(turns, found, topology) if self.profile else found
 
+    def seconds(self, turns: Turns, topology: Topology) -> dict[tuple[str, str], float]:
+        """Of each phase on each device, of all turns together."""
+        whole = _by_place(turns, self.of(turns, topology))
+        return {
+            (phase, device.name): float(whole[k, topology.place_of(device.name)])
+            for k, phase in enumerate(turns.phases)
+            for device in topology.devices
+            if topology.place_of(device.name) < turns.places
+        }
+
     def _scaled(
         self, turns: Turns, found: Sequence[ShareCost], topology: Topology
     ) -> list[ShareCost]:
         """What was measured, divided among the turns as the model has it."""
-        modelled = np.zeros((len(turns.phases), turns.places))
-        for pattern, times, cost in zip(turns.patterns, turns.times, found, strict=True):
-            np.add.at(modelled[pattern.phase], pattern.places, times * cost.seconds)
+        modelled = _by_place(turns, found)
         factor = np.ones_like(modelled)
         number = {name: k for k, name in enumerate(turns.phases)}
         places = {device.name: topology.place_of(device.name) for device in topology.devices}
@@ -96,6 +106,14 @@ class PhaseCosts:
             replace(cost, seconds=cost.seconds * factor[pattern.phase, pattern.places])
             for pattern, cost in zip(turns.patterns, found, strict=True)
         ]
+
+
+def _by_place(turns: Turns, costs: Sequence[ShareCost]) -> np.ndarray:
+    """Seconds of all turns together; (phases, places)."""
+    whole = np.zeros((len(turns.phases), turns.places))
+    for pattern, times, cost in zip(turns.patterns, turns.times, costs, strict=True):
+        np.add.at(whole[pattern.phase], pattern.places, times * cost.seconds)
+    return whole
 
 
 def _sizes(turns: Turns) -> list[float]:

@@ -34,14 +34,16 @@ def build(
     question: Build, timeout: float | None, progress: Callable[[str], None] | None = None
 ) -> Built:
     """The answer to `question`, whatever its cell was when it was asked before: one that runs again
-    has another number.
+    has another number. How much a run may take of a GPU's memory changes nothing of it, either.
 
     Raises what prevents it. An internal fault in passes that a program can do without is a
     FaultWarning at whoever called `build`'s caller, and a slower program.
     """
     question = replace(question, chips=_chips_for(question))
     anywhere = replace(
-        question, source=replace(question.source, cell=""), options=question.options.settled
+        question,
+        source=replace(question.source, cell=""),
+        options=replace(question.options.settled, gpu_memory=None),
     )
     key = digest(repr(fingerprint()), spelled(anywhere))
     try:

@@ -66,6 +66,7 @@ from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.other_sizes import OtherSizes
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.placement import schedule_tasks
 from avial_lab.planning.profile import Profile
@@ -89,7 +90,7 @@ from avial_lab.program.reference_run import OneProcess
 from avial_lab.program.reproducer import reproducer
 from avial_lab.program.session import cluster_for
 from avial_lab.program.session import machine as session_machine
-from avial_lab.program.tuned import profile_key_of, tuning_key_of, with_choice
+from avial_lab.program.tuned import family_key_of, profile_key_of, tuning_key_of, with_choice
 from avial_lab.program.tuning import Search, checked_budget, remember
 from avial_lab.program.turns import (
     DEFAULT_TRIPS,
@@ -400,7 +401,12 @@ class Program:
         costs = PhaseCosts(demands, launches=launches_by_phase(self.binary.manifest.kernels))
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
-            costs = replace(costs, profile=self._profile().seconds)
+            profile = self._profile().seconds
+            if not profile:
+                size, known = self._sizes(None)
+                profile = known.seconds(size, costs.seconds(turns, machine))
+                costs = replace(costs, other_size=bool(profile))
+            costs = replace(costs, profile=profile)
         return Walked(turns, costs, machine)
 
     def _trips_in(self, trace: Trace | None) -> int:
@@ -445,6 +451,7 @@ class Program:
                 taken.append(self.run(cluster, threads=threads))
                 watch.look()
         self._profile(threads).save()
+        self._remember_size(threads)
         return Comparison(predicted, tuple(taken), sources, tasks_of, "; ".join(watch.doubts))
 
     def _sources(self) -> dict[str, str]:
@@ -472,6 +479,23 @@ class Program:
         """Of its runs with so many threads, here."""
         key = profile_key_of(self.question, self.schedule, threads)
         return self._profiles.setdefault(key, Profile(key))
+
+    def _sizes(self, threads: int | None) -> tuple[str, OtherSizes]:
+        """What names its size, and what is known of others."""
+        size = profile_key_of(self.question, self.schedule, threads)
+        return size, OtherSizes(family_key_of(self.question, self.schedule, threads))
+
+    def _remember_size(self, threads: int | None) -> None:
+        """For predictions of the same program at other sizes. (Phases alone: of tasks nothing says
+        how the model would divide them.)
+        """
+        if not self.of_loops:
+            return
+        walked = self._walked(None, None)
+        costs = replace(walked.costs, profile={})
+        size, known = self._sizes(threads)
+        modelled = costs.seconds(walked.turns, walked.topology)
+        known.remember(size, self._profile(threads).seconds, modelled)
 
     def tune(
         self, seconds: float = 10.0, *, threads: int | None = None, oversubscribe: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from avial_lab.artifact.explanation import Choice
@@ -37,6 +38,34 @@ def profile_key_of(question: Build, schedule: Schedule, threads: int | None) -> 
     placed = tuple((each.task, each.device, each.rank) for each in schedule.placements)
     how = (question.options.settled, placed, schedule.topology.ranks, threads)
     return digest("profile", repr(fingerprint()), spelled(program), spelled(how))
+
+
+def family_key_of(question: Build, schedule: Schedule, threads: int | None) -> str:
+    """The same but for sizes: extents of arrays, and numbers that are the same as one of them or
+    constants of loops.
+    """
+    source = question.source
+    program = (
+        without_sizes(source.text), source.function, _NUMBER.sub("#", spelled(source.binding)),
+        tuple(sorted(source.scalars)),
+    )  # fmt: skip
+    placed = tuple((each.task, each.device, each.rank) for each in schedule.placements)
+    how = (question.options.settled, placed, schedule.topology.ranks, threads)
+    return digest("sizes", repr(fingerprint()), spelled(program), spelled(how))
+
+
+_NUMBER = re.compile(r"(?<![\w.%#$@])\d+(?![\w.])|(?<![\w.%#$@])\d+(?=x)|(?<=\dx)\d+(?=x)")
+_SIZED = re.compile(r"<((?:\d+x)+)|arith\.constant (\d+) : index")
+
+
+def without_sizes(text: str) -> str:
+    """
+    >>> without_sizes("%n = arith.constant 7 : index // %1 = f(%A, 7, 3) : memref<20x7xf64>, 20")
+    '%n = arith.constant # : index // %1 = f(%A, #, 3) : memref<#x#xf64>, #'
+    """
+    found = _SIZED.findall(text)
+    sizes = {size for extents, _ in found for size in extents.split("x")} | {c for _, c in found}
+    return _NUMBER.sub(lambda each: "#" if each[0] in sizes else each[0], text)
 
 
 def with_choice(question: Build, choice: Choice) -> Build:

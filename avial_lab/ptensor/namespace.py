@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from avial_lab.core.array_functions import BINARY, UNARY
+from avial_lab.core.device_arrays import device_array, is_on_device
 from avial_lab.ptensor.algebra import Linalg
 from avial_lab.ptensor.arrays import Array, whole_part
 from avial_lab.ptensor.connection import Connection
@@ -26,6 +27,7 @@ from avial_lab.ptensor.numpy_calls import as_ufunc
 from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
 from avial_lab.ptensor.recording import Memory, Value
+from avial_lab.runtime.native.device_values import fetched
 
 if TYPE_CHECKING:
     from avial_lab.program.reference_run import OneProcess
@@ -160,7 +162,9 @@ class Namespace(NumpyNames, Library):
         copy: bool | None = None,
         dist: Any = None,
     ) -> Array:
-        """The array with its elements on the ranks; one that is there already is itself."""
+        """The array with its elements on the ranks; one that is there already is itself. What
+        another library has on a GPU (CuPy, PyTorch, JAX, Numba) is copied, once it is ready.
+        """
         del device  # `follow` has gone to it
         if isinstance(obj, Array) and obj._xp is not self:
             obj, copy = self._brought(obj), False
@@ -174,6 +178,8 @@ class Namespace(NumpyNames, Library):
         if isinstance(obj, list | tuple) and _holds_arrays(obj):
             made = self.stack([self.asarray(each) for each in obj])
             return self.asarray(made, dtype=dtype, dist=dist)
+        if is_on_device(obj):
+            obj = fetched(device_array("obj", obj))
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
         if array.ndim > 31:

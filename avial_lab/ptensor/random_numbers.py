@@ -31,6 +31,12 @@ class Random:
     def seed(self, seed: int | None = None) -> None:
         self._older = np.random.RandomState(self._xp.connection.seed() if seed is None else seed)
 
+    def RandomState(self, seed: int | None = None) -> Random:
+        """NumPy's older generator, apart from the one that `seed` is for."""
+        made = Random(self._xp)
+        made.seed(seed)
+        return made
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or not hasattr(np.random.RandomState, name):
             raise AttributeError(f"random.{name} is not there for arrays on ranks")

@@ -95,6 +95,27 @@ def test_a_transpose_has_dimensions(body: str) -> None:
     avial_lab.compile(function(commented), arrays={"A": np.arange(8.0)})
 
 
+# -- cases that are marks of MLIR's hash table -----------------------------------------------------
+
+
+def switch(case: str) -> str:
+    return function(
+        "%x = arith.constant 3 : index\n"
+        f"scf.index_switch %x\ncase {case} {{\n scf.yield\n}}\ndefault {{\n}}"
+    )
+
+
+@pytest.mark.parametrize("case", [str(2**63 - 1), str(2**63 - 2), "0x7fffffffffffffff"])
+def test_the_greatest_cases_are_told(case: str) -> None:
+    said = told(switch(case))
+    assert said.startswith(f"case {case}: the greatest of scf.index_switch is {2**63 - 3}\n")
+
+
+@pytest.mark.parametrize("case", [2**63 - 3, -(2**63)])
+def test_other_cases_are_not(case: int) -> None:
+    avial_lab.compile(switch(str(case)), arrays={"A": np.arange(8.0)})
+
+
 # -- constants, arrays, resources ------------------------------------------------------------------
 
 

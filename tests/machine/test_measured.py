@@ -52,6 +52,8 @@ def test_it_is_kept_for_this_machine() -> None:
     assert kept() == FOUND
     here = topology_called("here")
     assert here.speeds.label == "this machine, measured"
+    assert here.speeds.source == "measured here, on a busy machine"
+    assert replace(FOUND, notes=()).platform().source == "measured here"
     assert here.speeds.latency_s(here.speeds.hops("localhost", "localhost") or ()) == 2e-6
 
 

@@ -31,8 +31,9 @@ def arrays(n: int) -> dict[str, np.ndarray]:
 def test_other_arrays_of_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     first = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
     monkeypatch.setattr(cached_build, "shared_compiler", lambda: pytest.fail("it was asked"))
-    again = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1)
+    again = avial_lab.compile(TEXT, arrays=arrays(31), ranks=1, gpu_memory="1GiB")
     assert again.binary.key == first.binary.key
+    assert again.question.options.gpu_memory == 1 << 30
     with pytest.raises(pytest.fail.Exception):  # another shape is another program
         avial_lab.compile(TEXT, arrays=arrays(32), ranks=1)
 

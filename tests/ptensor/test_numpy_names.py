@@ -86,6 +86,7 @@ np.linalg.det(s), np.linalg.eigh(s)[0], np.linalg.matrix_power(s, 2), np.fft.rff
 np.sum(a=c, axis=1), np.concatenate([c, c], axis=1), np.stack((b, b)), np.squeeze(c), np.var(b)
 np.add(b, 1, dtype=np.float32), np.subtract.outer(b, b), np.divmod(b, 3), np.maximum.reduce(b)
 np.max(c, axis=1, keepdims=True), np.clip(b, 2, 4), np.meshgrid(b, b)[1], np.broadcast_to(b, (2, 4))
+np.random.RandomState(3).rand(2), np.random.RandomState(4).normal(0.5, 2.0, (3, 2))
 np.random.RandomState(3).rand(2) if np is numpy else (np.random.seed(3), np.random.rand(2))[1]
 """.strip().splitlines()
 

@@ -33,5 +33,6 @@ By folder:
 
 Besides passes there is in some what those of the folder are written with: control_level,
 footprint_functions, held_by_devices, late_sums, local_bodies, memories, peel_at_element,
-phase_footprints, phases, propagate, rotate_turns, segments, stages, task_order.
+phase_footprints, phases, propagate, rotate_turns, segments, stages, task_order,
+windows.
 """

@@ -71,8 +71,6 @@ def why_not_in_thread(op: ir.Operation) -> str:
             if CHOSEN in op.attributes or op.name in _EXACT
             else f"{name} is computed by the CPU's library"
         )
-    if op.name == "arith.remf":
-        return "a remainder is computed by the CPU's library"
     if op.name in ("memref.alloc", "memref.alloca"):
         kind = ir.MemRefType(op.results[0].type)
         if not kind.has_static_shape:

@@ -118,7 +118,7 @@ def _why_not_in_launch(op: ir.Operation) -> str:
         whole = constant_of(op.operands[2]) == LANES
         return "" if whole else f"its shuffle is of other than {LANES} lanes"
     if op.name.startswith(("vector.", "arith.")) and _has_vectors(op):
-        return ""
+        return "a remainder of vectors is computed by the CPU" if op.name == "arith.remf" else ""
     return f"it has {op.name}" if op.name.startswith("gpu.") else why_not_in_thread(op)
 
 

@@ -45,13 +45,20 @@ _NO_ORDER = re.compile(
     r"|(?P<order>\bpermutation\s*=\s*(?:\[\s*\]|array<i64>)"
     r"|\bvector\.transpose\s+%[\w.$#-]+\s*,\s*\[\s*\])"
 )
+_CASES = re.compile(
+    rf"{STRING}|//[^\n]*"
+    r"|(?P<cases>\bcase\s+(?:0[xX][0-9a-fA-F]+|\d+)|\bcases\s*=\s*array<i64:[^>]*>)"
+)
+_NUMBER = re.compile(r"(?<![\w])(?:0[xX][0-9a-fA-F]+|\d+)")
+GREATEST_CASE = (1 << 63) - 3
+"""Of scf.index_switch: the two above are marks of the hash table that MLIR looks at them with."""
 _ZERO = re.compile(r"dense<\s*(?:-?0(?:\.0*)?(?:[eE][+-]?\d+)?|false)\s*>")
 _DIVISION = re.compile(r"\b(?:mod|floordiv|ceildiv)\b")
 
 
 def check_limits(source: Source) -> None:
     """Refuse nesting without end, names of megabytes, arrays and constants that no machine has, and
-    permutations of nothing.
+    permutations of nothing and cases that MLIR ends at.
     """
     source.check_nesting()
     text = source.text
@@ -61,6 +68,8 @@ def check_limits(source: Source) -> None:
         _check_resources(source)
     if "transpose" in text:
         _check_orders(source)
+    if "index_switch" in text:
+        _check_cases(source)
     for match in _TYPES.finditer(text):
         if match["kind"]:
             _check_type(source, match)
@@ -82,6 +91,21 @@ def _check_orders(source: Source) -> None:
                 hint="leave it out, or write linalg.copy",
                 kind=VerifyError,
             )
+
+
+def _check_cases(source: Source) -> None:
+    """MLIR's verifier ends the process at the two greatest numbers."""
+    for match in _CASES.finditer(source.text):
+        if match["cases"] is None:
+            continue
+        for number in _NUMBER.finditer(match["cases"]):
+            if int(number[0], 0 if number[0][:2].lower() == "0x" else 10) > GREATEST_CASE:
+                raise source.error(
+                    f"case {number[0]}: the greatest of scf.index_switch is {GREATEST_CASE}",
+                    match.start() + number.start(),
+                    hint="compare it before: %is = arith.cmpi eq, %x, %c : index, then scf.if %is",
+                    kind=VerifyError,
+                )
 
 
 def _check_lengths(source: Source) -> None:

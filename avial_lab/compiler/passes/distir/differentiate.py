@@ -21,6 +21,7 @@ from avial_lab.compiler.ir.operations import operations_in, operations_named
 from avial_lab.compiler.ir.placements import has_placements, is_tensor, settle_signature
 from avial_lab.compiler.ir.program import program_function, symbol_of
 from avial_lab.compiler.passes.distir.propagate import arguments_named
+from avial_lab.compiler.passes.distir.windows import from_windows, subscripts_of
 from avial_lab.core.errors import PassError, VerifyError
 from avial_lab.planning.tensor_placement import Kind
 
@@ -266,12 +267,45 @@ def _input_gradient(op: ir.Operation, gradient: ir.Value, k: int, *, adds: bool)
     """
     maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
     source = op.operands[k]
+    map_ = ir.AffineMapAttr(maps[k]).value
+    subscripts = subscripts_of(op, map_)
+    if not all(each.is_loop for each in subscripts):
+        order = sorted(loop for each in subscripts for loop in each.loops)
+        shares = _window_gradient(op, gradient, k, order, adds=adds)
+        return None if shares is None else from_windows(shares, order, subscripts, source.type)
+    return _plain_gradient(op, gradient, k, source.type, maps[k], adds=adds)
+
+
+def _window_gradient(
+    op: ir.Operation, gradient: ir.Value, k: int, order: Sequence[int], *, adds: bool
+) -> ir.Value | None:
+    """The gradient of each element of each window, over the loops `order`."""
+    maps = [ir.AffineMapAttr(each).value for each in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    extents: dict[int, int] = {}
+    for value, map_ in zip(op.operands, maps, strict=True):
+        for dim, each in enumerate(map_.results):
+            if isinstance(each, ir.AffineDimExpr):
+                extents[each.position] = value.type.shape[dim]
+    source = op.operands[k].type
+    kind = ir.RankedTensorType.get([extents[loop] for loop in order], source.element_type)
+    dims = [ir.AffineExpr.get_dim(loop) for loop in order]
+    map_ = ir.AffineMapAttr.get(ir.AffineMap.get(maps[0].n_dims, 0, dims))
+    return _plain_gradient(op, gradient, k, kind, map_, adds=adds)
+
+
+def _plain_gradient(
+    op: ir.Operation,
+    gradient: ir.Value,
+    k: int,
+    kind: ir.Type,
+    written: ir.Attribute,
+    *,
+    adds: bool,
+) -> ir.Value | None:
+    """That by input k, of the type `kind`, whose subscripts (`written`) are loops."""
+    maps = list(ir.ArrayAttr(op.attributes["indexing_maps"]))
     inputs = list(op.operands)[:-1]
-    over = _loops_in(maps[k])
-    if len(over) < len(list(ir.AffineMapAttr(maps[k]).value.results)):
-        raise PassError(
-            "a subscript that is no loop has no derivative here", span=span_of(op.location)
-        )
+    over = _loops_in(written)
     loops = ir.AffineMapAttr(maps[0]).value.n_dims
     kinds = [
         ir.Attribute.parse(f"#linalg.iterator_type<{'parallel' if d in over else 'reduction'}>")
@@ -279,17 +313,17 @@ def _input_gradient(op: ir.Operation, gradient: ir.Value, k: int, *, adds: bool)
     ]
     whole = len(over) == loops
     extreme = _finds_extreme(op)
-    begun = tensor.EmptyOp(list(source.type.shape), source.type.element_type).result
+    begun = tensor.EmptyOp(list(kind.shape), kind.element_type).result
     found = [op.results[0]] if extreme else []
-    operands = [gradient, *inputs, *found, begun if whole else _filled(source.type, 0.0)]
+    operands = [gradient, *inputs, *found, begun if whole else _filled(kind, 0.0)]
     types = [v.type.element_type if is_tensor(v.type) else v.type for v in operands]
     new = ir.Operation.create(
         "linalg.generic",
-        [source.type],
+        [kind],
         operands,
         {
             "indexing_maps": ir.ArrayAttr.get(
-                [maps[-1], *maps[:-1], *([maps[-1]] if extreme else []), maps[k]]
+                [maps[-1], *maps[:-1], *([maps[-1]] if extreme else []), written]
             ),
             "iterator_types": ir.ArrayAttr.get(kinds),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),

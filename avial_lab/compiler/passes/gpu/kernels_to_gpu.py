@@ -15,6 +15,7 @@ from mlir.dialects import arith, memref
 from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_device
 from avial_lab.compiler.codegen.kernel_arguments import array_of, plain_types
 from avial_lab.compiler.codegen.loops.launch_bodies import asked_for_bytes, shared_places
+from avial_lab.compiler.codegen.math.remainders import call_remainder, remainder_function
 from avial_lab.compiler.ir.attributes import (
     BLOCKS,
     CHIP,
@@ -24,7 +25,7 @@ from avial_lab.compiler.ir.attributes import (
     WORKGROUP,
 )
 from avial_lab.compiler.ir.effects import STORES, text_attribute
-from avial_lab.compiler.ir.operations import functions_in, operations_in
+from avial_lab.compiler.ir.operations import functions_in, operations_in, operations_named
 from avial_lab.compiler.ir.views import VIEWS
 from avial_lab.machine.devices.cuda import OLDEST_CHIP, capability, first_chip_with
 
@@ -125,6 +126,11 @@ _NUMBERS = [f"gpu.{what}_id" for what in ("block", "thread")]
 def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operation]) -> None:
     for each in (kernel, *called):
         _use_instructions(each)
+    elements = dict.fromkeys(
+        call_remainder(op)
+        for each in (kernel, *called)
+        for op in operations_named(each, "arith.remf")
+    )
     name = text_attribute(kernel, "sym_name")
     target = ir.Attribute.parse(f'#nvvm.target<O = 3, chip = "{chip}"{_features(kernel)}>')
     around = ir.Operation.create(
@@ -161,6 +167,9 @@ def _in_its_module(kernel: ir.Operation, chip: str, called: Sequence[ir.Operatio
         inlined = ir.Attribute.parse("#llvm.linkage<internal>")  # and then gone
         for each in called:
             each.clone().operation.attributes["llvm.linkage"] = inlined
+        for element in elements:
+            made = ir.Module.parse(remainder_function(element))
+            made.body.operations[0].operation.clone().attributes["llvm.linkage"] = inlined
     _move_body(function, old, given, kinds)
     _share_among_block(function)
     _find_what_is_asked_for(function, around)

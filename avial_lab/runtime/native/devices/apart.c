@@ -169,6 +169,12 @@ static void unmap(Apart *device, char *base, int64_t span)
     munmap(base, (size_t)span);
 }
 
+static bool apart_maps(void *device)
+{
+    (void)device;
+    return true;
+}
+
 /* What is touched beside the granules ends the process: nobody may read or write there. */
 static uint64_t apart_reserve(void *handle, int64_t bytes, const int64_t *runs, int64_t count)
 {
@@ -453,5 +459,6 @@ const Driver apart_driver = {
     .after = apart_after,
     .forget = apart_forget,
     .again = apart_again,
+    .maps = apart_maps,
     .reserve = apart_reserve,
 };

@@ -290,11 +290,17 @@ static bool map_part(const Cuda *c, CUdeviceptr at, size_t bytes)
 }
 
 /* Not where several GPUs are driven: what is mapped for one of them no other one may read. */
+static bool cuda_maps(void *handle)
+{
+    const Cuda *c = handle;
+    return c->maps && cuda_opened == 1;
+}
+
 static uint64_t cuda_reserve(void *handle, int64_t bytes, const int64_t *runs, int64_t count)
 {
     Cuda *c = handle;
     Mapped m = {.bytes = (size_t)((bytes + GRANULE - 1) / GRANULE * GRANULE)};
-    if (!c->maps || cuda_opened > 1 || !use(c)) return 0;
+    if (!use(c)) return 0;
     Mapped *list = realloc(c->mapped, (size_t)(c->mapped_count + 1) * sizeof *list);
     if (!list) return 0;
     c->mapped = list;
@@ -579,5 +585,6 @@ const Driver cuda_driver = {
     .why = cuda_why,
     .holds = cuda_holds,
     .after = cuda_after,
+    .maps = cuda_maps,
     .reserve = cuda_reserve,
 };

@@ -89,7 +89,8 @@ typedef struct {
     void (*again)(void *device);
     /* Addresses for `bytes`, where there is memory for some granules alone: `count` times from one to
      * before another one, ascending and apart. What is touched elsewhere is a fault of the device's.
-     * NULL, or 0, where a driver cannot do it. */
+     * Only where the device `maps` memory so; NULL where a driver never does. */
+    bool (*maps)(void *device);
     uint64_t (*reserve)(void *device, int64_t bytes, const int64_t *runs, int64_t count);
 } Driver;
 

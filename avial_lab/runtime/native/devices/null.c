@@ -46,6 +46,12 @@ static uint64_t null_allocate(void *device, int64_t bytes)
     return address;
 }
 
+static bool null_maps(void *device)
+{
+    (void)device;
+    return true;
+}
+
 static uint64_t null_reserve(void *device, int64_t bytes, const int64_t *runs, int64_t count)
 {
     int64_t mapped = 0;
@@ -151,5 +157,6 @@ const Driver null_driver = {
     .why = null_why,
     .holds = null_holds,
     .after = null_after,
+    .maps = null_maps,
     .reserve = null_reserve,
 };

@@ -221,7 +221,8 @@ static bool needs(const Place *p, int64_t array, Block *to)
 {
     int64_t device = p - here.places, whole = bytes_of_shape(&here.shapes[array]), first = 0;
     *to = (Block){.bytes = whole};
-    if (!here.driver->reserve || !avial_last_uses || array >= avial_last_arrays) return true;
+    if (!here.driver->maps || !here.driver->maps(p->device)) return true;
+    if (!avial_last_uses || array >= avial_last_arrays) return true;
     while (first < avial_granule_runs && (avial_granules[4 * first] != device ||
                                           avial_granules[4 * first + 1] != array))
         first++;

@@ -182,3 +182,58 @@ def test_a_training_step_that_is_written_by_hand() -> None:
 def test_gradients_are_divided(parallel: str) -> None:
     text, arrays = training_step(7, WIDTHS, element="f64"), arrays_of(7, WIDTHS, dtype=np.float64)
     assert_divided_is_the_same(forward_of(text), arrays, parallel, gradient="w0+w1", terms=256)
+
+
+STRIDED = """
+func.func @f(%x: tensor<2x3x9x8xf64>, %w: tensor<4x3x3x2xf64>) -> tensor<2x4x3x6xf64> {
+  %z = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<2x4x3x6xf64>
+  %o = linalg.fill ins(%z : f64) outs(%e : tensor<2x4x3x6xf64>) -> tensor<2x4x3x6xf64>
+  %y = linalg.conv_2d_nchw_fchw {strides = dense<[3, 1]> : tensor<2xi64>,
+                                 dilations = dense<[1, 2]> : tensor<2xi64>}
+      ins(%x, %w : tensor<2x3x9x8xf64>, tensor<4x3x3x2xf64>)
+      outs(%o : tensor<2x4x3x6xf64>) -> tensor<2x4x3x6xf64>
+  return %y : tensor<2x4x3x6xf64>
+}
+"""
+POOLED = """
+func.func @f(%x: tensor<2x3x9x8xf64>, %w: tensor<2x3xf64>) -> tensor<2x3x4x3xf64> {
+  %z = arith.constant 0xFFF0000000000000 : f64
+  %e = tensor.empty() : tensor<2x3x4x3xf64>
+  %o = linalg.fill ins(%z : f64) outs(%e : tensor<2x3x4x3xf64>) -> tensor<2x3x4x3xf64>
+  %y = linalg.pooling_nchw_max {strides = dense<2> : tensor<2xi64>,
+                                dilations = dense<1> : tensor<2xi64>}
+      ins(%x, %w : tensor<2x3x9x8xf64>, tensor<2x3xf64>)
+      outs(%o : tensor<2x3x4x3xf64>) -> tensor<2x3x4x3xf64>
+  return %y : tensor<2x3x4x3xf64>
+}
+"""
+WINDOWS = {
+    "strided": (STRIDED.strip(), {"x": (2, 3, 9, 8), "w": (4, 3, 3, 2)}, "2x4x3x6x"),
+    "pooled": (POOLED.strip(), {"x": (2, 3, 9, 8), "w": (2, 3)}, "2x3x4x3x"),
+}
+
+
+def window_loss(name: str) -> tuple[str, dict[str, np.ndarray]]:
+    text, shapes, shape = WINDOWS[name]
+    rng = np.random.default_rng(3)
+    arrays = {each: rng.uniform(-1, 1, size) for each, size in shapes.items()}
+    return loss_of(text, "%y", shape), arrays
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_what_is_read_through_windows(name: str) -> None:
+    """Rows that no window reaches have the gradient 0; windows overlap, and have holes."""
+    loss, arrays = window_loss(name)
+    for argument in ("x", "w") if name == "strided" else ("x",):
+        assert_gradient_is_the_difference(loss, arrays, argument)
+    found = results_of(loss, arrays, gradient="x")["result1"]
+    assert found.any()
+    if name == "pooled":
+        assert not found[:, :, 8:].any()
+
+
+@pytest.mark.slow
+def test_windows_are_divided() -> None:
+    loss, arrays = window_loss("strided")
+    assert_divided_is_the_same(loss, arrays, "data 2", gradient="x+w", terms=4096)

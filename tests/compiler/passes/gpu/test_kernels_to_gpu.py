@@ -86,8 +86,8 @@ def test_ptx_asks_for_its_own_kind_of_a_chip() -> None:
 
 
 def test_elementary_functions_are_the_projects_own() -> None:
-    """In code, not calls of a library, whatever the argument; a remainder, which is none of them,
-    stays on the CPU, and says so.
+    """In code, not calls of a library, whatever the argument; so is a remainder, whose quotient
+    the device's own instructions would round.
     """
     arrays = {"A": np.ones(200, np.float32), "B": np.zeros(200, np.float32)}
     for name in ("exp", "sin"):
@@ -97,8 +97,10 @@ def test_elementary_functions_are_the_projects_own() -> None:
         assert "__nv_" not in ptx
     text = CHAIN.replace("math.sqrt %c", "arith.remf %c, %a")
     program = avial_lab.compile(text, arrays=arrays, ranks=1, on="gpu")
-    assert not program.binary.ptx
-    assert "runs on the CPU: a remainder is computed by the CPU's library" in str(program.explain())
+    (ptx,) = program.binary.ptx.values()
+    assert "clz.b32" in ptx
+    assert not re.search(r"\bcvt\.r(zi|mi)\b", ptx), "no quotient is cut off"
+    program.run(check=True)
 
 
 FAR = """

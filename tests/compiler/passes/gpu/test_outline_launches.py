@@ -90,7 +90,9 @@ REFUSED = {
     "%n = memref.load %a[%c1] : memref<64xf32>\n memref.store %n, %a[%c1] : memref<64xf32>": (
         "%y = arith.addf %x, %x : f32", "it has memref.load beside its launches (line 6)",
     ),
-    "": ("%y = arith.remf %x, %x : f32", "a remainder is computed by the CPU's library (line 10)"),
+    "": (
+        "%y = llvm.intr.sqrt(%x) : (f32) -> f32", "it has llvm.intr.sqrt (line 10)",
+    ),
 }  # fmt: skip
 
 
