@@ -22,7 +22,9 @@ def test_each_has_a_unit_and_a_source() -> None:
     text = (ROOT / "machine/constants.py").read_text()
     names = [name for name in vars(constants) if name.isupper()]
     units = re.compile(r"_(HZ|BYTES|PER_S|S|CYCLES)$|^(BYTES|TERMS|ADDITIONS|REQUESTS|CORES)_")
-    bare = {"VECTOR_UNITS", "REACHED_OF_PEAK", "WRITE_COMBINING_STREAMS"}  # they are counts, shares
+    # Counts, shares, and bytes per operation.
+    bare = {"VECTOR_UNITS", "REACHED_OF_PEAK", "WRITE_COMBINING_STREAMS"}
+    bare |= {"REACHED_OF_GPU_MEMORY", "GPU_CACHE_BYTES_PER_FLOP"}
     assert {name for name in names if not units.search(name)} == bare
     for name in names:
         assert re.search(rf'^{name} = [^\n]*\n"""', text, re.M), f"{name} has no docstring"
