@@ -5,6 +5,8 @@ where it is installed), against the reference run of the text.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,7 @@ from tests.compiler.frontends.onnx.models import mlp, onnx
 from tests.compiler.frontends.onnx.test_node_tests import array, cases, imported, is_ordinary
 from tests.compiler.passes.distir.divided import results_of
 
-try:
-    import onnxruntime
-except ImportError:
-    onnxruntime = None
+runtime: Any = import_module("onnxruntime") if find_spec("onnxruntime") else None
 
 
 def model_of(text: str, gradient: str = "", update: str = "") -> Any:
@@ -49,11 +48,11 @@ def evaluations(model: Any, arrays: Mapping[str, np.ndarray]) -> list[list[np.nd
     """The results by each of those who can."""
     given = fitted(model, arrays)
     found = [onnx.reference.ReferenceEvaluator(model).run(None, given)]
-    if onnxruntime is not None:
-        onnxruntime.set_default_logger_severity(4)
-        options = onnxruntime.SessionOptions()
+    if runtime is not None:
+        runtime.set_default_logger_severity(4)
+        options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+        session = runtime.InferenceSession(model.SerializeToString(), options)
         found.append(session.run(None, given))
     return found
 
