@@ -211,7 +211,7 @@ class Library:
 
     def nonzero(self, x: Array, /) -> tuple[Array, ...]:
         if not x.ndim:
-            raise ValueError("nonzero of an array without dimensions is not there: use atleast_1d")
+            raise ValueError("nonzero needs a dimension: use atleast_1d")
         return self._stepped(shards.nonzero, [(x, rows)], x.ndim)
 
     def count_nonzero(self, x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
@@ -487,7 +487,7 @@ class _Subscripts(NamedTuple):
         for each in key:
             given = np.asarray(each, None if each else np.int64) if isinstance(each, list) else each
             if _is_truth(given):
-                raise IndexError("a truth value among other subscripts is not there: use xp.where")
+                raise IndexError("a truth value as a subscript is not supported: use xp.where")
             keys.extend(xp.nonzero(xp.asarray(given)) if _is_mask(given) else [given])
         taken = sum(1 for each in keys if each is not None and each is not Ellipsis)
         if taken > x.ndim:

@@ -417,7 +417,7 @@ class Namespace(NumpyNames, Library):
         """The mean of the squares of the distances from the mean (two passes)."""
         kind = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
         if x.dtype.kind == "c":
-            raise TypeError("var of complex numbers is not there")
+            raise TypeError("var of complex numbers is not supported")
         wide = np.dtype(np.float32) if kind == np.float16 else kind
         given = self.astype(x, wide, copy=False)
         apart = self.subtract(given, self.mean(given, axis=axis, keepdims=True))

@@ -85,7 +85,9 @@ def as_ufunc(
         where, kind = given.pop("where", True), given.pop("dtype", None)
         out = out if isinstance(out, tuple) else (out,)
         if len(args) < operands or given.pop("casting", "same_kind") != "same_kind" or given:
-            raise TypeError(f"{name}({', '.join(['…'] * len(args) + list(given))}) is not there")
+            raise TypeError(
+                f"{name}({', '.join(['…'] * len(args) + list(given))}) is not supported"
+            )
         if where is not True and not any(each is not None for each in out):
             raise TypeError(f"{name} with where= and without out= has undefined elements")
         if kind is not None:
@@ -115,7 +117,7 @@ def _into(out: Sequence[Array | None], made: Any) -> Any:
 
 def _refused(how: str) -> TypeError:
     return TypeError(
-        f"{how} of arrays on ranks is not there; numpy.asarray(x) brings one here first"
+        f"{how} of arrays on ranks is not supported; numpy.asarray(x) brings one here first"
     )
 
 

@@ -140,7 +140,7 @@ class NumpyNames:
         found = self._numpys(name)
         if found is None:
             raise AttributeError(
-                f"{name} is not there for arrays on ranks"
+                f"{name} is not supported for arrays on ranks"
                 + ("; numpy.asarray(x) brings one here first" if hasattr(np, name) else "")
             )
         return found

@@ -39,7 +39,7 @@ class Random:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or not hasattr(np.random.RandomState, name):
-            raise AttributeError(f"random.{name} is not there for arrays on ranks")
+            raise AttributeError(f"random.{name} is not supported for arrays on ranks")
         if self._older is None:
             self.seed()
         return _brought(self._xp, self._older, name)

@@ -32,16 +32,6 @@ def test_body(case: Case) -> None:
 
 
 REFUSED = {
-    "gpu.printf": (
-        """
-      gpu.launch {
-        %i = gpu.thread_id x
-        %x = memref.load %a[%i]
-        gpu.printf "%d\\n", %x : i32
-        memref.store %x, %a[%i]
-      }""",
-        9,
-    ),
     "bufferization.to_tensor": (
         "%t = bufferization.to_tensor %a restrict : memref<4xi32> to tensor<4xi32>\n"
         "%i = arith.constant 0 : index\n%x = tensor.extract %t[%i] : tensor<4xi32>\n"

@@ -37,10 +37,12 @@ from avial_lab.core.regions import Box
 from avial_lab.machine.devices import DeviceKind, kind_in_file, name_in_file
 from avial_lab.machine.platform import Platform
 from avial_lab.machine.topology import Device
-from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.schedule import Schedule, Step
 from avial_lab.planning.task_graph import TaskGraph
 
 FORMAT, VERSION = "avial-task-graph", 1
+
+_STEP_DEFAULTS = Step._field_defaults  # (there may be a million steps: they are named tuples)
 
 
 def graph_json(graph: TaskGraph, schedule: Schedule | None = None) -> dict[str, Any]:
@@ -84,6 +86,8 @@ def _as_json(value: Any) -> Any:  # noqa: ANN401 (any of the dataclasses' fields
         return [list(ends) for ends in zip(value.start, value.stop, strict=True)]
     if isinstance(value, enum.Enum):
         return value.value
+    if isinstance(value, Step):
+        return {k: _as_json(v) for k, v in value._asdict().items() if v != _STEP_DEFAULTS.get(k)}
     if isinstance(value, tuple):
         return [_as_json(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, DeviceKind):
@@ -116,6 +120,9 @@ def _restored(kind: Any, value: Any, place: tuple[str, str]) -> Any:  # noqa: AN
     if kind is Device:
         known = kind_in_file(value["kind"], emulated=value.get("emulated", False))
         return Device(kind=known, **_parts(Device, value, place, but="kind"))
+    if kind is Step:
+        hints = _hints(Step)
+        return Step(**{name: _restored(hints[name], each, place) for name, each in value.items()})
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], each, place) for each in value)
     if not is_dataclass(kind):

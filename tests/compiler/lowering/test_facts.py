@@ -57,7 +57,7 @@ def told_of(program: Program) -> dict[str, tuple[str, ...]]:
                 "promote-scalars: tmp[i] kept in a register in loop j",
                 "reassociate-sums: sums over j are reassociated, as vectors",
                 "rows of i each, then combined",
-                "mark-parallel: parts of j may run in parallel, each with all of from",
+                "mark-parallel: parts of j may run in parallel, each with all of part",
                 "4 rows of i jammed: they share y_parts",
             ],
         ),

@@ -156,7 +156,7 @@ class Conversion:
             pointer = isinstance(inner, c_ast.PtrDecl)
             if pointer and extents:
                 raise self.refuse(
-                    "an array of pointers is not there", "declare it as double a[n][m]", node
+                    "an array of pointers is not supported", "declare it as double a[n][m]", node
                 )
             extents.append(None if pointer else self.extent(inner.dim))
             inner = inner.type
@@ -189,9 +189,11 @@ class Conversion:
                 return self.type_of(self.typedefs[words])
             if words in TYPES:
                 return TYPES[words]
-            raise self.refuse(f"the type {words} is not there", f"one of {', '.join(TYPES)}", node)
+            raise self.refuse(
+                f"the type {words} is not supported", f"one of {', '.join(TYPES)}", node
+            )
         what = "a pointer" if isinstance(node, c_ast.PtrDecl) else "this type"
-        raise self.refuse(f"{what} is not there", "use numbers, and arrays of them", node)
+        raise self.refuse(f"{what} is not supported", "use numbers, and arrays of them", node)
 
     def is_array(self, node: c_ast.Node) -> bool:
         return isinstance(node, c_ast.ArrayDecl)
@@ -241,7 +243,7 @@ class Conversion:
             case c_ast.DoWhile():
                 first, again = self.block(node.stmt), self.block(node.stmt)
                 if any(isinstance(each, c_ast.Break | c_ast.Continue) for each in walk(node.stmt)):
-                    raise self.refuse("break out of do … while is not there", "use while", node)
+                    raise self.refuse("break out of do … while is not supported", "use while", node)
                 return [*first, ast.While(self.truth(node.cond), again or [ast.Pass()], [])]
             case c_ast.If():
                 then = self.block(node.iftrue) or [ast.Pass()]
@@ -258,7 +260,9 @@ class Conversion:
                 return [ast.Continue()]
             case _:
                 what = type(node).__name__.lower()
-                raise self.refuse(f"'{what}' is not there", "write it with for, while and if", node)
+                raise self.refuse(
+                    f"'{what}' is not supported", "write it with for, while and if", node
+                )
 
     def declaration(self, node: c_ast.Decl) -> list[ast.stmt]:
         if self.is_array(node.type):
@@ -319,7 +323,7 @@ class Conversion:
             return counted
         before = [] if node.init is None else self.statement(node.init)
         if any(isinstance(each, c_ast.Continue) for each in walk(node.stmt)):
-            raise self.refuse("continue in such a loop is not there", "use if", node)
+            raise self.refuse("continue in such a loop is not supported", "use if", node)
         test = ast.Constant(value=True) if node.cond is None else self.truth(node.cond)
         body = [*self.block(node.stmt), *([] if node.next is None else self.statement(node.next))]
         return [*before, ast.While(test, body or [ast.Pass()], [])]
@@ -405,7 +409,7 @@ class Conversion:
                 return self.call(node)
             case _:
                 what = type(node).__name__
-                raise self.refuse(f"{what} is not there", "write it with arithmetic", node)
+                raise self.refuse(f"{what} is not supported", "write it with arithmetic", node)
 
     def constant(self, node: c_ast.Constant) -> Typed:
         text = node.value
@@ -425,7 +429,7 @@ class Conversion:
             if dtype == "int32":
                 return Typed(_number(value), dtype)
             return Typed(ast.Call(_dotted(f"{NUMPY}.{dtype}"), [_number(value)], []), dtype)
-        raise self.refuse(f"a constant of type {node.type} is not there", "use a number", node)
+        raise self.refuse(f"a constant of type {node.type} is not supported", "use a number", node)
 
     def subscript(self, node: c_ast.ArrayRef, context: ast.expr_context) -> Typed:
         places: list[ast.expr] = []
@@ -464,7 +468,7 @@ class Conversion:
         if op in ("/", "%") and "int" in dtype:
             return Typed(_divided(op, left, right), dtype)
         if op not in _ARITHMETIC:
-            raise self.refuse(f"the operator {op} is not there for {dtype}", "", node)
+            raise self.refuse(f"the operator {op} is not supported for {dtype}", "", node)
         made = self.place(ast.BinOp(left, _ARITHMETIC[op](), right), node)
         return Typed(made, dtype)
 
@@ -473,7 +477,7 @@ class Conversion:
             return Typed(ast.UnaryOp(ast.Not(), self.truth(node.expr)), "int32", truth=True)
         if node.op not in ("-", "+", "~"):
             raise self.refuse(
-                f"the operator {node.op} is not there within an expression",
+                f"the operator {node.op} is not supported within an expression",
                 "write i = i + 1; as a statement, and arrays with subscripts",
                 node,
             )
@@ -494,7 +498,7 @@ class Conversion:
         known = plain if single else name
         if known not in _MATH:
             raise self.refuse(
-                f"the function {name or 'here'} is not there",
+                f"the function {name or 'here'} is not supported",
                 "define it in the file; of math.h many are there",
                 node,
             )

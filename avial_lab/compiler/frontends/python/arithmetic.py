@@ -209,7 +209,7 @@ class Arithmetic:
             case ast.LShift() | ast.RShift():
                 return self._shift(op, x, y)
             case _:
-                raise self.refuse("this operator is not there", "write it with loops")
+                raise self.refuse("this operator is not supported", "write it with loops")
 
     def _folded(self, op: ast.operator, x: Number, y: Number) -> Number | None:
         """Of constants, as NumPy and Python compute it."""

@@ -83,7 +83,7 @@ class Calls(Creation):
                     return self._mapped(node)
                 if called in (np.ndindex, np.ndenumerate):
                     raise self.t.refused(
-                        f"{told(called)} is not there", "write a loop for each dimension"
+                        f"{told(called)} is not supported", "write a loop for each dimension"
                     )
             value = self.t.expression(node)
             if isinstance(value, tuple):
@@ -261,13 +261,13 @@ class Calls(Creation):
                     return Method(value, name)
             case _ if name in ("append", "extend", "insert", "pop"):
                 raise self.t.refused(
-                    "a list that grows is not there", "make an array, np.empty(…), and count"
+                    "a list that grows is not supported", "make an array, np.empty(…), and count"
                 )
             case _:
                 pass
         if name == "flat":
-            raise self.t.refused("'.flat' is not there", "a.flatten(), or a loop per dimension")
-        raise self.t.refused(f"'.{name}' is not there", "write it with loops, or with np.…")
+            raise self.t.refused("'.flat' is not supported", "a.flatten(), or a loop per dimension")
+        raise self.t.refused(f"'.{name}' is not supported", "write it with loops, or with np.…")
 
     def _size(self, value: Array | Lazy) -> Number:
         total = affine(number(1))
@@ -292,7 +292,7 @@ class Calls(Creation):
             if reduced is not None:
                 return reduced
         if any(isinstance(each, ast.Starred) for each in node.args):
-            raise self.t.refused("* in a call is not there", "write the arguments out")
+            raise self.t.refused("* in a call is not supported", "write the arguments out")
         args = [self.t.expression(each) for each in node.args]
         named = {each.arg: self.t.expression(each.value) for each in node.keywords if each.arg}
         return self.apply(called, args, named, node)
@@ -334,7 +334,7 @@ class Calls(Creation):
         if folded is not None:
             return folded
         way_out = _WAYS_OUT.get(_hashed(called), "write it with loops and arithmetic")
-        raise self.t.refused(f"{told(called)} is not there", way_out)
+        raise self.t.refused(f"{told(called)} is not supported", way_out)
 
     def _bound(self, function: types.FunctionType, args: list[Any], named: Given) -> dict[str, Any]:
         try:

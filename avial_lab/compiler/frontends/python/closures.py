@@ -54,7 +54,7 @@ class Closures:
                 node=node.decorator_list[0],
             )
         if node.args.vararg is not None or node.args.kwarg is not None:
-            raise self.t.refused("*args and **kwargs are not there", "name each parameter")
+            raise self.t.refused("*args and **kwargs are not supported", "name each parameter")
         positional = [*node.args.posonlyargs, *node.args.args]
         late = positional[len(positional) - len(node.args.defaults) :]
         given = [*zip(late, node.args.defaults, strict=True)]
@@ -120,7 +120,7 @@ class Closures:
         if called is builtins.sum and len(node.args) + len(node.keywords) == 2:
             start = node.args[1] if len(node.args) > 1 else node.keywords[0].value
         elif len(node.args) > 1 or node.keywords:
-            raise self.t.refused("key= and default= are not there", "write the loop")
+            raise self.t.refused("key= and default= are not supported", "write the loop")
         else:
             start = ast.Constant(value=0)
         begin, each, end = _HOW[called](of.elt, start)
@@ -155,7 +155,7 @@ class Closures:
         inner: list[ast.stmt] = list(each)
         for part in reversed(of.generators):
             if part.is_async:
-                raise self.t.refused("async is not there", "leave it out", node=of)
+                raise self.t.refused("async is not supported", "leave it out", node=of)
             for test in reversed(part.ifs):
                 inner = [ast.If(test, inner, [])]
             inner = [ast.For(part.target, part.iter, inner, [], None)]
@@ -169,7 +169,9 @@ class Closures:
         own: set[str],
     ) -> Value:
         if binds_in(of):
-            raise self.t.refused("':=' in a comprehension is not there", "write the loop", node=of)
+            raise self.t.refused(
+                "':=' in a comprehension is not supported", "write the loop", node=of
+            )
         targets = {n.id for part in of.generators for n in names_in(part.target)}
         outer = {n.id for n in names_in(of.generators[0].iter)}
         if targets & outer:
@@ -214,7 +216,7 @@ class Closures:
     def _of_tuple(self, node: ast.ListComp, items: Sequence[Value]) -> Value:
         part = node.generators[0]
         if part.ifs:
-            raise self.t.refused("'if' in a list over a tuple is not there", "", node=node)
+            raise self.t.refused("'if' in a list over a tuple is not supported", "", node=node)
         name = ast.Name(LIST, ast.Load())
         body = self._once(
             node,

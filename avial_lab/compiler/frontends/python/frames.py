@@ -140,7 +140,7 @@ class Frames:
         return error(words, span=self.frame.source.span(where), hint=hint or None)
 
     def not_there(self, what: str, node: ast.AST, hint: str) -> AvialError:
-        return self.refused(f"{what} is not there", hint, node=node)
+        return self.refused(f"{what} is not supported", hint, node=node)
 
     def constant(self, value: object) -> Value:
         if (

@@ -93,7 +93,7 @@ class Loops(Assignments):
                 one = self.e.value("arith.constant 1 : index")
                 ok = self.e.value(f"arith.cmpi sge, {self.e.index(step)}, {one} : index")
                 self.a.raise_unless(
-                    ok, "ValueError", "the step of this range is not positive (not there yet)"
+                    ok, "ValueError", "the step of this range is not positive (not supported yet)"
                 )
             with self.arrays.plain_loop(low, high, step) as at:
                 self._turn(node, sequence.element(at), live, cells)

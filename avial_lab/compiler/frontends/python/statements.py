@@ -204,7 +204,8 @@ class _ReturnCells:
                 if isinstance(part, Fixed) and part.value is None and not self.cells:
                     return
                 raise self.t.refused(
-                    "branches that return arrays are not there", "fill one array in both branches"
+                    "branches that return arrays are not supported",
+                    "fill one array in both branches",
                 )
             if k >= len(self.cells):
                 self.t.kinds[(*self.key, "result", k)] = part.kind

@@ -191,7 +191,7 @@ class Translation(Statements):
         spec = self.source.tree.args
         if spec.vararg is not None or spec.kwarg is not None:
             raise self.refused(
-                "*args and **kwargs are not there", "name each parameter", node=self.source.tree
+                "*args and **kwargs are not supported", "name each parameter", node=self.source.tree
             )
         return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
 

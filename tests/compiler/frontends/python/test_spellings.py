@@ -16,18 +16,18 @@ from tests.compiler.frontends.python.comparing import interpreted
 from tests.compiler.frontends.python.spellings import CASES
 
 REFUSED = {
-    "bincount": "np.bincount is not there",
-    "shapes": "'.strides' is not there",
-    "flat_iter": "'.flat' is not there",
-    "ndindex": "np.ndindex is not there",
-    "ndenumerate": "np.ndenumerate is not there",
-    "listed": "a list that grows is not there",
-    "dict_comp": "a dictionary or a set is not there",
-    "math_names": "math.gamma is not there",
+    "bincount": "np.bincount is not supported",
+    "shapes": "'.strides' is not supported",
+    "flat_iter": "'.flat' is not supported",
+    "ndindex": "np.ndindex is not supported",
+    "ndenumerate": "np.ndenumerate is not supported",
+    "listed": "a list that grows is not supported",
+    "dict_comp": "a dictionary or a set is not supported",
+    "math_names": "math.gamma is not supported",
     "divmods": "np.fmod takes floats here",
     "list_plus": "a list is no array",
     "list_store": "the elements of a list are not assigned to here",
-    "walrus_comp": "':=' in a comprehension is not there",
+    "walrus_comp": "':=' in a comprehension is not supported",
     "cond_lambda": "both sides of a condition are numbers here",
 }
 NOT_WITH_THE_WITNESS = ("complex_names",)

@@ -361,9 +361,9 @@ def recursive(n):
 @pytest.mark.parametrize(
     ("function", "line", "words"),
     [
-        (dictionary, 1, "a dictionary or a set is not there"),
+        (dictionary, 1, "a dictionary or a set is not supported"),
         (grows, 2, "a list is not handed back"),
-        (tries, 1, "try is not there"),
+        (tries, 1, "try is not supported"),
         (unbound, 4, "name 'missing' is not defined"),
     ],
 )
