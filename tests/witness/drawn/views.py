@@ -154,6 +154,8 @@ def _collapse(w: Writer, view: View) -> View:
             groups.append([k])
     if any(view.dims[k].open for group in groups if len(group) > 1 for k in group):
         return view
+    if not view.dims:
+        return view  # MLIR keeps its layout, which is none: `strided<[]>`
     dims = tuple(
         replace(view.dims[group[-1]], size=prod(view.dims[k].size for k in group))
         for group in groups
