@@ -107,6 +107,17 @@ def parse(
     """The program in the source's text. Tensors that lie on several devices are tasks for these;
     `sequential`: they are tensors like any other.
     """
+    return parse_source(
+        source,
+        lambda module: _arrays_to_loops(module, source, to_memory, sequential),
+        dynamic=dynamic,
+    )
+
+
+def parse_source(source: Source, to_memory: ToMemory, *, dynamic: bool = False) -> ir.Module:
+    """The program in the source's text, in a context of its own; what becomes of its tensors is
+    `to_memory`'s.
+    """
     return parse_cell(
         source.text,
         cell=source.cell,
@@ -115,7 +126,7 @@ def parse(
         scalars=source.scalars,
         function=source.function,
         dynamic=dynamic,
-        to_memory=lambda module: _arrays_to_loops(module, source, to_memory, sequential),
+        to_memory=to_memory,
     )
 
 

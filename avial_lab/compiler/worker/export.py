@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from mlir import ir
 
-from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.mlir.tensors import has_tensors
 from avial_lab.compiler.frontends.onnx import onnx_package
 from avial_lab.compiler.requests import Export, Exported
-from avial_lab.compiler.worker.build import to_tensors, with_text
+from avial_lab.compiler.worker.build import parse_source, to_tensors, with_text
 from avial_lab.core.errors import AvialError, PassError
 
 
@@ -37,15 +36,7 @@ def exported(question: Export) -> Exported:
         return False
 
     try:
-        parse_cell(
-            source.text,
-            cell=source.cell,
-            context=ir.Context(),
-            binding=source.binding,
-            scalars=source.scalars,
-            function=source.function,
-            to_memory=written,
-        )
+        parse_source(source, written)
     except _Written as done:
         return Exported(done.model)
     except AvialError as error:

@@ -12,7 +12,6 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
-from avial_lab.compiler.frontends.mlir import parse_cell
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import FOLLOWS
 from avial_lab.compiler.ir.locations import name_of
@@ -29,7 +28,7 @@ from avial_lab.compiler.passes.distir.stages import (
     weights_behind,
 )
 from avial_lab.compiler.requests import Foresee, Simulate, Simulated, Source, WeighLayers
-from avial_lab.compiler.worker.build import graph_of, parse, to_tensors
+from avial_lab.compiler.worker.build import graph_of, parse, parse_source, to_tensors
 from avial_lab.compiler.worker.placed import (
     ranks_of_tasks,
     schedule_on_ranks,
@@ -59,15 +58,7 @@ def weigh_layers(question: WeighLayers) -> ModelCosts:
         found.append(_Layers(program_function(module), source).costs())
         return tensors_to_memory(module)
 
-    parse_cell(
-        source.text,
-        cell=source.cell,
-        context=ir.Context(),
-        binding=source.binding,
-        scalars=source.scalars,
-        function=source.function,
-        to_memory=weighed,
-    )
+    parse_source(source, weighed)
     return found[0]
 
 

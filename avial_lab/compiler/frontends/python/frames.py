@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -82,7 +83,7 @@ class Frame:
 
 
 @dataclass
-class Frames:
+class Frames(ABC):
     """The work of one `translate`: its bottom layer."""
 
     source: FunctionSource
@@ -302,32 +303,32 @@ class Frames:
 
     # -- what the layers above do ------------------------------------------------------------------
 
-    def expression(self, node: ast.expr) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def expression(self, node: ast.expr) -> Value: ...
 
-    def block(self, body: Sequence[ast.stmt], after: frozenset[str]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def block(self, body: Sequence[ast.stmt], after: frozenset[str]) -> None: ...
 
-    def block_with_result(self, body: Sequence[ast.stmt]) -> Value | None:
-        raise NotImplementedError
+    @abstractmethod
+    def block_with_result(self, body: Sequence[ast.stmt]) -> Value | None: ...
 
-    def name(self, name: str, node: ast.AST) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def name(self, name: str, node: ast.AST) -> Value: ...
 
-    def condition(self, node: ast.expr) -> Number:
-        raise NotImplementedError
+    @abstractmethod
+    def condition(self, node: ast.expr) -> Number: ...
 
-    def _compared(self, op: ast.cmpop, x: Value, y: Value) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def _compared(self, op: ast.cmpop, x: Value, y: Value) -> Value: ...
 
-    def _unary(self, op: ast.unaryop, x: Value, node: ast.expr) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def _unary(self, op: ast.unaryop, x: Value, node: ast.expr) -> Value: ...
 
-    def binary(self, op: ast.operator, x: Value, y: Value) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def binary(self, op: ast.operator, x: Value, y: Value) -> Value: ...
 
-    def bind_name(self, name: str, value: Value) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def bind_name(self, name: str, value: Value) -> None: ...
 
 
 def _word(value: object) -> str:

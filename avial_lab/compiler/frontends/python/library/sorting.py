@@ -24,7 +24,7 @@ def sort(a, axis=-1, kind=None, stable=None):
         for i in range(a.shape[0]):
             out[i] = sort(a[i])
         return out
-    return _merged(a)
+    return _merged(a.copy(), lambda x: x)
 
 
 def sort_in_place(a, axis=-1, kind=None):
@@ -32,10 +32,11 @@ def sort_in_place(a, axis=-1, kind=None):
     a[...] = sort(a, axis)
 
 
-def _merged(a):
-    """Merge sort, from pairs up (Knuth, The Art of Computer Programming 3, 5.2.4, algorithm S)."""
-    n = a.shape[0]
-    old = a.copy()
+def _merged(old, key):
+    """`old`, in order of `key` of its elements: merge sort, from pairs up (Knuth, The Art of
+    Computer Programming 3, 5.2.4, algorithm S).
+    """
+    n = old.shape[0]
     new = np.empty_like(old)
     width = 1
     while width < n:
@@ -48,7 +49,7 @@ def _merged(a):
             for k in range(low, high):
                 left = j >= high
                 if i < middle and not left:
-                    left = not _comes_before(old[j], old[i])
+                    left = not _comes_before(key(old[j]), key(old[i]))
                 if left:
                     new[k] = old[i]
                     i += 1
@@ -70,33 +71,7 @@ def argsort(a, axis=-1, kind=None, stable=None):
         for r in range(a.shape[0]):
             rows[r] = argsort(a[r])
         return rows
-    n = a.shape[0]
-    old = np.empty(n, np.int64)
-    for k in range(n):
-        old[k] = k
-    new = np.empty(n, np.int64)
-    width = 1
-    while width < n:
-        low = 0
-        while low < n:
-            middle = min(low + width, n)
-            high = min(low + 2 * width, n)
-            i = low
-            j = middle
-            for k in range(low, high):
-                left = j >= high
-                if i < middle and not left:
-                    left = not _comes_before(a[old[j]], a[old[i]])
-                if left:
-                    new[k] = old[i]
-                    i += 1
-                else:
-                    new[k] = old[j]
-                    j += 1
-            low = high
-        old[:] = new
-        width = 2 * width
-    return old
+    return _merged(np.arange(a.shape[0]), lambda k: a[k])
 
 
 def median(a):
