@@ -22,7 +22,8 @@ TESTS = (
     "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
     "what no device can launch", "a box there and back", "from device to device",
     "a copy in again", "what is not ours", "memory is taken again", "memory is kept",
-    "a limit", "memory by granules", "null counts", "cuda copies and launches",
+    "what a run wrote is undone", "a limit", "memory by granules", "null counts",
+    "cuda copies and launches",
     "cuda: machine code", "cuda: memory by granules", "cuda: events",
     "cuda: memory and streams of others", "cuda: newer ptx",
     "cuda: another device", "cuda: no driver",
@@ -84,6 +85,8 @@ BROKEN = {
          "return false;", "(void)written;"),
     "a granule that is not mapped":
         ("to->runs[2 * k] = rows[4 * k + 2],", "to->runs[2 * k] = rows[4 * k + 2] + 1,"),
+    "a copy of the caller's array that comes too late":
+        ("a->out = d->record(p->device, QUEUE_OUT);\n    return true;", "return true;"),
     "a box that is a row short": ("offset += box[d] * stride;", "offset += 0;"),
 }  # fmt: skip
 
@@ -101,6 +104,7 @@ def test_a_dropped_wait_is_found(what: str, tmp_path: Path) -> None:
     places.write_text(broken)
     assert built([*where, str(SOURCES / "main.c"), "-o", "broken", "-ldl"], tmp_path) == ""
     found = (
-        "a box there and back", "from device to device", "a copy in again", "memory by granules",
+        "what a run wrote is undone", "a box there and back", "from device to device",
+        "a copy in again", "memory by granules",
     )  # fmt: skip
     assert any(run(tmp_path / "broken", name).returncode for name in found)

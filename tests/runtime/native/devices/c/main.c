@@ -295,6 +295,30 @@ static void test_memory_is_kept(void)
     avial_last_uses = NULL;
 }
 
+/* An array of the caller's on a device, which a launch writes: undone where the run has failed, or
+ * where the caller says so, and there is no memory for it any more. */
+static void test_what_a_run_wrote_is_undone(void)
+{
+    static int64_t there[N * N];
+    for (int64_t turn = 0; turn < 60; turn++) {
+        bool fails = turn % 3 == 0, whole = turn % 3 == 1;
+        GivenArray given = {.place = 2, .address = (int64_t)(uintptr_t)there, .keeps = 1};
+        for (int64_t k = 0; k < N * N; k++) there[k] = element(k);
+        avial_given = &given, avial_given_count = 1;
+        avial_seed = turn / 3;
+        two_devices();
+        launch_on(2, 5);
+        launch_on(2, 6);
+        CHECK(avial_most_taken(2) == N * N * 8 && first_device()->taken == N * N * 8);
+        if (fails) CHECK(!avial_touch(4, 0, 0));
+        CHECK(avial_places_end() && avial_settle(whole));
+        for (int64_t k = 0; k < N * N; k++) CHECK(there[k] == element(k) + (whole ? 11 : 0));
+        CHECK(kept.count == (fails ? 0 : 2) && !saved.count);
+        if (!fails) CHECK(!((Apart *)kept.devices[0].device)->taken);
+    }
+    avial_given_count = 0, avial_seed = 0;
+}
+
 static void limited(int64_t driver, const char *why)
 {
     static int64_t more[N * N];
@@ -554,6 +578,7 @@ static const struct {
     {"what is not ours", test_what_is_not_ours},
     {"memory is taken again", test_memory_is_taken_again},
     {"memory is kept", test_memory_is_kept},
+    {"what a run wrote is undone", test_what_a_run_wrote_is_undone},
     {"a limit", test_a_limit},
     {"memory by granules", test_memory_by_granules},
     {"null counts", test_null_counts},
