@@ -419,8 +419,9 @@ class _Starting:
         if self.guardian:
             self.guardian.watch(cluster.controller.pid)
         if self.guardian and spec.where:
-            self.hub = start_hub(self.folder, spec.where, address, lease_s=spec.lease_s)
-            self.guardian.watch(self.hub.process.pid)
+            self.hub = start_hub(
+                self.folder, spec.where, address, self.guardian, lease_s=spec.lease_s
+            )
         if self.asked is not None:
             self.asked.result()
         on = f" on {spec.where}" if spec.where else ""
@@ -513,11 +514,13 @@ class _Starting:
                 there, told_s = len(client.ids), time.monotonic()
                 self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
             if not all(map(is_alive, self._processes())):
-                raise self._failed("the engines stopped while they were starting")
+                unreached = silent.lost_at_last()
+                stopped = "the engines stopped while they were starting"
+                raise self._failed(_lost_words(unreached) if unreached else stopped)
             if self.hub and (gone := ended_ranks(self.folder, self.spec.ranks)):
                 raise self._failed(self._end_of(gone[0]))
             if unreached := silent.lost():
-                raise self._failed("host {} is lost: {}".format(*unreached))
+                raise self._failed(_lost_words(unreached))
             if time.monotonic() > deadline:
                 raise self._failed(
                     f"{there} of {self.spec.ranks} engines started within {self.spec.timeout_s:g} s"
@@ -551,6 +554,10 @@ class _Starting:
         elif self.spec.where:
             hint = self.spec.where.hint
         return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
+
+
+def _lost_words(unreached: tuple[str, str]) -> str:
+    return "host {} is lost: {}".format(*unreached)
 
 
 def _own_cluster(folder: Path, ports: Sequence[int], address: str) -> ipyparallel.Cluster:
