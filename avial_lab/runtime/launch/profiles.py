@@ -32,7 +32,7 @@ from avial_lab.runtime.rank import relay
 _ASK_S = 30.0
 
 
-def process_here(one: Any) -> psutil.Process | None:
+def process_here(one: launcher.BaseLauncher) -> psutil.Process | None:
     """What a launcher has started, where that is on this machine: neither by ssh nor by a batch
     system.
     """
