@@ -58,7 +58,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.measured import kept
@@ -619,6 +619,8 @@ class Program:
         Ranks on other machines that see the file of a mapped array (`numpy.load(…, mmap_mode="c")`)
         read their parts of it there; to others they are sent. The trace's note says which.
         """
+        check_timeout(timeout)
+        _check_place(cluster, threads)
         self.printed = Printed()
         if any(isinstance(array, OnDevice) for array in self.arrays.values()):
             return self._run_in_place(
@@ -908,6 +910,28 @@ class Program:
 
 
 _ASSERTED = "an assertion does not hold: "
+
+
+def check_timeout(timeout: object) -> None:
+    """OptionError for what is no number of seconds."""
+    if timeout is None or (isinstance(timeout, int | float) and 0 < timeout <= _MOST_TIMEOUT_S):
+        return
+    raise OptionError(f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}")
+
+
+def _check_place(cluster: object, threads: object) -> None:
+    """OptionError for where a run cannot be."""
+    if not isinstance(cluster, OneRank | None) and not hasattr(cluster, "topology"):
+        raise OptionError(
+            f"a program runs on a cluster, not on {type(cluster).__name__}",
+            hint="the number of ranks is an option of compile: ranks=2",
+        )
+    if not isinstance(threads, int | None):
+        raise OptionError(f"threads must be a whole number; got {shortened(repr(threads), 60)}")
+
+
+_MOST_TIMEOUT_S = 1e9
+"""More than any run: `select` takes no more than some 10^9 s."""
 
 
 def _step_in(journal: IO[bytes]) -> int:
