@@ -220,6 +220,8 @@ class Arithmetic:
         if x.known is None or y.known is None or type(op) not in _PYTHON:
             return None
         left, right = self._as_python(x), self._as_python(y)
+        if _is_huge(op, left, right):
+            raise self.refuse("its value does not fit into 64 bits", "compute it as a float")
         try:
             with np.errstate(all="ignore"):
                 result: Any = _PYTHON[type(op)](left, right)
@@ -625,6 +627,15 @@ def _told(yes: bool, no: bool) -> bool | None:
     if yes:
         return True
     return False if no else None
+
+
+def _is_huge(op: ast.operator, x: object, y: object) -> bool:
+    """Whether a power or shift of whole numbers needs more than 64 bits, seen without computing it:
+    `3 ** 10**18` would take all memory.
+    """
+    if type(x) is not int or type(y) is not int or y < 64:
+        return False
+    return (isinstance(op, ast.Pow) and abs(x) > 1) or (isinstance(op, ast.LShift) and x != 0)
 
 
 _PYTHON: dict[type, Callable[[Any, Any], Any]] = {
