@@ -172,7 +172,7 @@ class _Platform:
         return self._parsed(text, what, Quantity.SECONDS)
 
     def _whole(self, text: str, what: str, *, least: int = 1) -> int:
-        if not text.strip().isdigit() or int(text) < least:
+        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or int(text) < least:
             raise self._error(f"{what} is a whole number from {least} on, not '{text}'")
         return int(text)
 

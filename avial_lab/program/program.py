@@ -36,10 +36,12 @@ from avial_lab.compiler.requests import (
     Explore,
     Explored,
     Look,
+    LoopTimes,
     PrintBack,
     Referenced,
     Resume,
     RunReference,
+    TimeLoops,
     Weigh,
     Weighed,
 )
@@ -56,7 +58,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.measured import kept
@@ -99,6 +101,7 @@ from avial_lab.program.turns import (
     trips_in,
     turns_of,
     whole_demands,
+    whole_times,
 )
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
@@ -177,7 +180,8 @@ class Program:
     division: str = field(default="", repr=False)
     """What the divisions are predicted to take, where the fastest was asked for."""
     _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
-    """What its runs took, by the number of threads."""
+    _times: dict[int, LoopTimes] = field(default_factory=dict[int, "LoopTimes"], repr=False)
+    """How long its compiled loops keep a core busy, by the number of threads."""
     _walks: dict[tuple[Topology, int], Turns] = field(
         default_factory=dict[tuple[Topology, int], "Turns"], repr=False
     )
@@ -398,7 +402,12 @@ class Program:
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
         demands = whole_demands(turns.begun, self.built.reports, self._weighed)
-        costs = PhaseCosts(demands, launches=launches_by_phase(self.binary.manifest.kernels))
+        loops = {
+            cores: whole_times(turns.begun, self._loop_times(cores))
+            for cores in {1, *machine.cores_of_rank}
+        }
+        launches = launches_by_phase(self.binary.manifest.kernels)
+        costs = PhaseCosts(demands, launches=launches, loops=loops)
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             profile = self._profile().seconds
@@ -474,6 +483,15 @@ class Program:
     @cached_property
     def _weighed(self) -> Weighed:
         return shared_compiler().ask(Weigh(self.question.source))
+
+    def _loop_times(self, threads: int) -> LoopTimes:
+        """Of its loops, as they are compiled, by so many threads."""
+        if threads not in self._times:
+            stage = next((each for each in self.built.stages if each.name == "loops"), None)
+            text, entry = "" if stage is None else stage.text, self.binary.manifest.entry
+            question = TimeLoops(self.question.source, text, entry, threads)
+            self._times[threads] = shared_compiler().ask(question)
+        return self._times[threads]
 
     def _profile(self, threads: int | None = None) -> Profile:
         """Of its runs with so many threads, here."""
@@ -601,6 +619,8 @@ class Program:
         Ranks on other machines that see the file of a mapped array (`numpy.load(…, mmap_mode="c")`)
         read their parts of it there; to others they are sent. The trace's note says which.
         """
+        check_timeout(timeout)
+        _check_place(cluster, threads)
         self.printed = Printed()
         if any(isinstance(array, OnDevice) for array in self.arrays.values()):
             return self._run_in_place(
@@ -890,6 +910,28 @@ class Program:
 
 
 _ASSERTED = "an assertion does not hold: "
+
+
+def check_timeout(timeout: object) -> None:
+    """OptionError for what is no number of seconds."""
+    if timeout is None or (isinstance(timeout, int | float) and 0 < timeout <= _MOST_TIMEOUT_S):
+        return
+    raise OptionError(f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}")
+
+
+def _check_place(cluster: object, threads: object) -> None:
+    """OptionError for where a run cannot be."""
+    if not isinstance(cluster, OneRank | None) and not hasattr(cluster, "topology"):
+        raise OptionError(
+            f"a program runs on a cluster, not on {type(cluster).__name__}",
+            hint="the number of ranks is an option of compile: ranks=2",
+        )
+    if not isinstance(threads, int | None):
+        raise OptionError(f"threads must be a whole number; got {shortened(repr(threads), 60)}")
+
+
+_MOST_TIMEOUT_S = 1e9
+"""More than any run: `select` takes no more than some 10^9 s."""
 
 
 def _step_in(journal: IO[bytes]) -> int:
