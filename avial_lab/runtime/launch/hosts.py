@@ -376,13 +376,13 @@ class Hub(NamedTuple):
 
 
 def start_hub(
-    folder: Path, where: Where, address: str, guardian: Guardian, *,
-    lease_s: float = relay.LEASE_S,
+    folder: Path, where: Where | None, address: str, guardian: Guardian, *,
+    lease_s: float = relay.LEASE_S, token: str = "",
 ) -> Hub:  # fmt: skip
     """The ranks' files come to `folder` from now on; `guardian` ends it, and what is to start them
-    where that is not a process here.
+    where that is not a process here. token: of 32 bytes, in hexadecimal digits; new by default.
     """
-    token = secrets.token_hex(32)
+    token = token or secrets.token_hex(32)
     with (folder / "hub.log").open("wb") as log:  # whoever reads our stderr does not wait for it
         process = psutil.Popen(
             [sys.executable, "-I", "-S", relay.__file__, "hub", str(folder), address],
@@ -400,8 +400,9 @@ def start_hub(
             hint="`avial-lab doctor --hosts …` checks names and addresses",
         )
     guardian.watch(process.pid)
-    guardian.at_end(where.cancel(folder.name))
-    return Hub(process, where.environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
+    guardian.at_end(where.cancel(folder.name) if where else [])
+    environment = where.environment if where else {}
+    return Hub(process, environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
 
 
 def end_hub(process: psutil.Process) -> None:
