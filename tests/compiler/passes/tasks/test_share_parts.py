@@ -54,11 +54,7 @@ def test_a_step_of_training_in_parts(parallel: str) -> None:
 @pytest.mark.slow
 def test_functions_grow_neither_with_layers_nor_with_devices() -> None:
     few, deep, wide = (
-        [
-            n
-            for n in functions_in_stage(step_of(layers, parallel, ranks), "loops")
-            if "_part" in n and "." not in n
-        ]
+        parts_in(step_of(layers, parallel, ranks))
         for layers, parallel, ranks in ((6, "data 2", 2), (12, "data 2", 2), (6, "data 4", 4))
     )
     assert few
