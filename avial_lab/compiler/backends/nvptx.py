@@ -105,7 +105,7 @@ def mlir_opt(passes: Sequence[str], text: str, *flags: str) -> subprocess.Comple
     """How mlir-opt ends with these passes on `text`."""
     command = [str(tool("mlir-opt")), *flags, pipeline_option(passes)]
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, errors="replace", check=False
+        command, input=text, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
 
 
@@ -140,7 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", nargs="?", default="-", help="- (the default) reads standard input")
     parser.add_argument("-o", dest="output", default="-")
     options = parser.parse_args(arguments)
-    source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+    source = (
+        sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+    )
     text = ptx_of(options.task, source)
     if not text:
         sys.stderr.write(f"no PTX of '{options.task}' in it\n")
@@ -148,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output == "-":
         sys.stdout.write(text)
     else:
-        Path(options.output).write_text(text)
+        Path(options.output).write_text(text, encoding="utf-8")
     return 0
 
 
