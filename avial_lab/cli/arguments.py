@@ -337,7 +337,7 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     cluster.add_argument("action", choices=("start", "list", "stop"))
     cluster.add_argument("id", nargs="?", default="")
-    cluster.add_argument("--cpu", type=int, metavar="N", help="engines for CPU work, here")
+    cluster.add_argument("-n", "--cpu", type=int, metavar="N", help="engines for CPU work, here")
     cluster.add_argument("--gpu", type=int, metavar="N", help="engines that drive a GPU")
     cluster.add_argument("--keep", type=_seconds, metavar="HOURS", help=KEEP)
     where_arguments(cluster)
