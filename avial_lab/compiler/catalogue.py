@@ -613,9 +613,17 @@ LOOPS = Pipeline(
     "a rank's loops, optimised",
     (
         Row(
+            "share-parts",
+            what="Cuts long bodies of tasks into parts; those that do the same are one function.",
+            why="First: the passes below then take each part once.",
+            at="avial_lab.compiler.passes.tasks.share_parts:ShareParts",
+            optional=True,
+            sizes={"most": Size("most operations of a body that stays whole", 1, 1 << 20)},
+        ),
+        Row(
             "no-alias",
             what="Marks functions whose arrays do not alias.",
-            why="First: the passes below work on functions with this mark.",
+            why="Once functions are cut; the passes below work on functions with this mark.",
             at="avial_lab.compiler.passes.loops.facts.no_alias:NoAlias",
         ),
         Row(

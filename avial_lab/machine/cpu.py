@@ -161,7 +161,7 @@ def _flags() -> frozenset[str]:
 def _cpuinfo() -> str:
     """What Linux reports about the first processor; "" elsewhere."""
     try:
-        return Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
     except OSError:
         return ""
 
@@ -173,11 +173,13 @@ def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
     levels: dict[int, tuple[int, int]] = {}
     for index in sorted(folder.glob("index*")):
         try:
-            if (index / "type").read_text().strip() == "Instruction":
+            if (index / "type").read_text(encoding="utf-8").strip() == "Instruction":
                 continue
-            level = int((index / "level").read_text())
-            size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
-            shared = _count((index / "shared_cpu_list").read_text())
+            level = int((index / "level").read_text(encoding="utf-8"))
+            size = re.fullmatch(
+                r"(\d+)([KMG]?)", (index / "size").read_text(encoding="utf-8").strip()
+            )
+            shared = _count((index / "shared_cpu_list").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if size is not None:
@@ -198,7 +200,7 @@ def _count(cores: str) -> int:
 def boot_id() -> str:
     """Of this machine's present boot, which no other has (Linux; else empty)."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 
@@ -220,7 +222,9 @@ def cores_of(threads: tuple[int, ...], system: Path = SYSTEM) -> tuple[Core, ...
     cores: dict[str, list[int]] = {}
     for thread in threads:
         try:
-            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text()
+            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text(
+                encoding="utf-8"
+            )
         except OSError:
             core = str(thread)
         cores.setdefault(core, []).append(thread)
