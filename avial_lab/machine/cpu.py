@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from avial_lab.core.errors import ClusterError
+from avial_lab.machine.constants import VECTOR_UNITS
 
 SYSTEM = Path("/sys/devices/system/cpu")
 CACHES = SYSTEM / "cpu0/cache"
@@ -38,6 +39,16 @@ class Cpu:
     cores: int = 1
     halves: bool = False
     long_integers: bool = False
+
+    @property
+    def unit_bytes(self) -> int:
+        """What each of its vector units takes at once."""
+        return self.vector_bytes // 2 if self.halves else self.vector_bytes
+
+    @property
+    def flops_per_cycle(self) -> int:
+        """Of a core, on f64, at its peak."""
+        return VECTOR_UNITS * max(1, self.unit_bytes // 8) * (2 if self.fma else 1)
 
     def lanes(self, itemsize: int) -> int:
         """Elements of that many bytes in one vector register."""
@@ -172,7 +183,7 @@ def _flags() -> frozenset[str]:
 def _cpuinfo() -> str:
     """What Linux reports about the first processor; "" elsewhere."""
     try:
-        return Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
     except OSError:
         return ""
 
@@ -184,11 +195,13 @@ def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
     levels: dict[int, tuple[int, int]] = {}
     for index in sorted(folder.glob("index*")):
         try:
-            if (index / "type").read_text().strip() == "Instruction":
+            if (index / "type").read_text(encoding="utf-8").strip() == "Instruction":
                 continue
-            level = int((index / "level").read_text())
-            size = re.fullmatch(r"(\d+)([KMG]?)", (index / "size").read_text().strip())
-            shared = _count((index / "shared_cpu_list").read_text())
+            level = int((index / "level").read_text(encoding="utf-8"))
+            size = re.fullmatch(
+                r"(\d+)([KMG]?)", (index / "size").read_text(encoding="utf-8").strip()
+            )
+            shared = _count((index / "shared_cpu_list").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if size is not None:
@@ -209,7 +222,7 @@ def _count(cores: str) -> int:
 def boot_id() -> str:
     """Of this machine's present boot, which no other has (Linux; else empty)."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 
@@ -231,7 +244,9 @@ def cores_of(threads: tuple[int, ...], system: Path = SYSTEM) -> tuple[Core, ...
     cores: dict[str, list[int]] = {}
     for thread in threads:
         try:
-            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text()
+            core = (system / f"cpu{thread}/topology/thread_siblings_list").read_text(
+                encoding="utf-8"
+            )
         except OSError:
             core = str(thread)
         cores.setdefault(core, []).append(thread)

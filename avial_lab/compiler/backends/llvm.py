@@ -29,8 +29,10 @@ from avial_lab.compiler.backends.tools import (
     PLAIN_LLC,
     llc_command,
     opt_command,
+    opt_with,
     piped,
     run_tool,
+    safeguards,
 )
 from avial_lab.compiler.backends.tools import assembled as _assembled
 from avial_lab.compiler.backends.tools import objects as _objects
@@ -55,10 +57,12 @@ class Underway:
         """Its assembly, and what that is assembled to, once they are through."""
         code = self.process.wait()
         if code != 0:
-            name = (self.folder / "tool").read_text().strip()
-            said = (self.folder / "said").read_text(errors="replace")[:2000]
+            name = (self.folder / "tool").read_text(encoding="utf-8").strip()
+            said = (self.folder / "said").read_text(errors="replace", encoding="utf-8")[:2000]
             raise InternalError(f"{name} ended with {code}: {said}")
-        return (self.folder / "part.s").read_text(), (self.folder / "part.o").read_bytes()
+        return (self.folder / "part.s").read_text(encoding="utf-8"), (
+            self.folder / "part.o"
+        ).read_bytes()
 
 
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
@@ -92,7 +96,8 @@ def compile_llvm_ir(
         head, _, rest = found.partition(b"\n")
         size, parts = map(int, head.split())
         code = MachineCode(rest[:size], rest[size:].decode(), parts, cpu)
-    return replace(code, seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return replace(code, guards=safeguards(llvm_ir), seconds=seconds)
 
 
 def unoptimised(llvm_ir: str) -> bytes:
@@ -119,24 +124,28 @@ def begun(llvm_ir: str, cpu: str = NATIVE) -> Generator[Sequence[Underway]]:
 
 
 def _key_of(llvm_ir: str, cpu: str) -> str:
-    commands = (*opt_command(cpu=cpu), *llc_command(cpu), *LINK)
+    commands = (*opt_command(LlvmPart(llvm_ir), cpu), *llc_command(cpu), *LINK)
     tools = (*commands, *runtime_parts(llvm_ir), tool_versions())
     return digest("machine code and parts", llvm_ir, *tools)
 
 
-def assembly_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
+def assembly_command(
+    source: str, result: str, *, parts: int, guards: Sequence[str], cpu: str = NATIVE
+) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
     if parts > 1:
         return f"python -m avial_lab.compiler.backends.llvm{_for(cpu)} {source} -o {result}"
-    opt, llc = opt_command(cpu=cpu), llc_command(cpu)
+    opt, llc = opt_with(guards, cpu=cpu), llc_command(cpu)
     return f"{shlex.join(opt)} {source} | {shlex.join(llc)} -o {result}"
 
 
-def optimised_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
+def optimised_command(
+    source: str, result: str, *, parts: int, guards: Sequence[str], cpu: str = NATIVE
+) -> str:
     """The line that makes the text of what llc gets."""
     if parts > 1:
         return f"python -m avial_lab.compiler.backends.llvm -S{_for(cpu)} {source} -o {result}"
-    return f"{shlex.join(opt_command(cpu=cpu))} {source} -S -o {result}"
+    return f"{shlex.join(opt_with(guards, cpu=cpu))} {source} -S -o {result}"
 
 
 def _for(cpu: str) -> str:
@@ -225,7 +234,7 @@ def _begun(part: LlvmPart, cpu: str) -> Generator[Underway]:
     )
     with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
         folder = Path(directory)
-        (folder / "part.ll").write_text(part.llvm_ir)
+        (folder / "part.ll").write_text(part.llvm_ir, encoding="utf-8")
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
                 ["sh", "-c", line],
@@ -265,9 +274,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", dest="output", required=True)
     options = parser.parse_args(arguments)
     cpu = options.cpu_target
-    llvm_ir = Path(options.file).read_text()
+    llvm_ir = Path(options.file).read_text(encoding="utf-8")
     made = optimised if options.halfway else _assembly_for
-    Path(options.output).write_text(made(llvm_ir, cpu))
+    Path(options.output).write_text(made(llvm_ir, cpu), encoding="utf-8")
     return 0
 
 

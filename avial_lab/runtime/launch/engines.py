@@ -460,7 +460,7 @@ class _Starting:
             return False
         controller = self.cluster.controller
         try:
-            said = Path(controller.output_file).read_text(errors="replace")
+            said = Path(controller.output_file).read_text(errors="replace", encoding="utf-8")
         except FileNotFoundError:
             said = controller.get_output()  # where it has ended; before, what it said so far stays
         return _ADDRESS_TAKEN in said
@@ -549,7 +549,7 @@ class _Starting:
         for rank in range(self.spec.ranks):
             path = output_path(self.folder, rank)
             if path.exists() and path.stat().st_size:
-                said[f"rank {rank}"] = path.read_text(errors="replace")
+                said[f"rank {rank}"] = path.read_text(errors="replace", encoding="utf-8")
                 break  # they start alike, and so fail alike
         said |= {one.identifier: one.get_output() for one in launchers if one is not None}
         output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())

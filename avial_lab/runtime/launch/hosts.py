@@ -144,7 +144,7 @@ class Hosts:
 def refuse_other_mpi() -> None:
     """Which options start ranks elsewhere differs between MPIs; those of MPICH's are known."""
     done = subprocess.run(
-        [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
+        [tool("mpiexec"), "--version"], capture_output=True, encoding="utf-8", check=False
     )
     if "HYDRA" not in done.stdout.upper():
         raise ClusterError(
@@ -160,7 +160,8 @@ def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.Compl
     """
     return subprocess.run(
         _ssh_command(host, script),
-        capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, encoding="utf-8", timeout=timeout_s, stdin=subprocess.DEVNULL,
+        check=False,
     )  # fmt: skip
 
 
@@ -249,7 +250,11 @@ class Slurm:
     def address(self) -> str:
         """Of this machine, as a node sees it: towards the controller of Slurm, which all reach."""
         done = subprocess.run(
-            ["scontrol", "show", "config"], capture_output=True, text=True, check=False, timeout=10
+            ["scontrol", "show", "config"],
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=10,
         )
         found = re.search(r"SlurmctldHost\[0\]\s*=\s*([\w.-]+)(?:\(([\w.:-]+)\))?", done.stdout)
         controller = found.group(2) or found.group(1) if found else ""
@@ -274,7 +279,11 @@ def inside_slurm() -> bool:
 
 def _slurm_nodes() -> list[str]:
     done = subprocess.run(
-        ["sinfo", "-h", "-N", "-o", "%N"], capture_output=True, text=True, check=False, timeout=10
+        ["sinfo", "-h", "-N", "-o", "%N"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=10,
     )
     return done.stdout.split()
 
@@ -314,7 +323,9 @@ _KNOWN = re.compile(r"(\w+)\s*=\s*(\S+)")
 def _slurm(*command: str) -> list[str]:
     """The lines that a command of Slurm's prints; none where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=False, timeout=10
+        )
         return done.stdout.splitlines() if done.returncode == 0 else []
     return []
 
@@ -456,7 +467,7 @@ class SilentHosts:
             asking = self._asked.get(name)
             if asking is None and time.monotonic() > self._next[name]:
                 self._asked[name] = subprocess.Popen(
-                    _ssh_command(name, "true", "-vv"), stdin=subprocess.DEVNULL, text=True,
+                    _ssh_command(name, "true", "-vv"), stdin=subprocess.DEVNULL, encoding="utf-8",
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
                 )  # fmt: skip
             elif asking is not None and asking.poll() is not None:
@@ -502,7 +513,7 @@ class _SilentNodes:
             self._asking, self._next_s = None, time.monotonic() + ASK_AGAIN_S
             return self._found.pop() if self._found else None
         if self._asking is None and time.monotonic() > self._next_s:
-            hosts = {file.read_text() for file in there}
+            hosts = {file.read_text(encoding="utf-8") for file in there}
             self._asking = threading.Thread(target=self._ask, args=(hosts,), daemon=True)
             self._asking.start()
         return None
@@ -514,7 +525,7 @@ class _SilentNodes:
 def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:
     """The host of a rank whose connection ended before it did, and how it ended."""
     with suppress(FileNotFoundError, ValueError):
-        host, how = (folder / f"{rank}.lost").read_text().splitlines()
+        host, how = (folder / f"{rank}.lost").read_text(encoding="utf-8").splitlines()
         return host, how
     return None
 

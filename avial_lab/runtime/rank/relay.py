@@ -623,7 +623,7 @@ def unanswered(pid: int) -> str:
     where there is none (Linux, IPv4).
     """
     try:
-        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+        lines = Path(f"/proc/{pid}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
     except OSError:
         return ""
     stuck: dict[str, str] = {}
@@ -744,7 +744,9 @@ class _Parent:
 def _parent_of(pid: int) -> int:
     """0 where that is not known (Linux)."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+        )
     return 0
 
 
@@ -816,7 +818,7 @@ def _interfaces() -> Iterator[tuple[str, str]]:
 def _end_starter(pid: int) -> None:
     """mpiexec's proxy on this host would wait for the client for ever."""
     with contextlib.suppress(OSError):
-        if Path(f"/proc/{pid}/comm").read_text().startswith("hydra"):
+        if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("hydra"):
             os.kill(pid, signal.SIGKILL)
 
 

@@ -56,6 +56,15 @@ def live_before(statements: Sequence[ast.stmt], after: Names) -> Names:
     return after
 
 
+def live_after_each(statements: Sequence[ast.stmt], after: Names) -> list[Names]:
+    """Of each statement, names whose values may be looked at behind it."""
+    found: list[Names] = []
+    for statement in reversed(statements):
+        found.append(after)
+        after = _before(statement, after)
+    return found[::-1]
+
+
 def _before(statement: ast.stmt, after: Names) -> Names:
     match statement:
         case ast.If(test, body, orelse):
