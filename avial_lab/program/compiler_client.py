@@ -38,6 +38,7 @@ from avial_lab.compiler.requests import (
     Exported,
     Foresee,
     Look,
+    LoopTimes,
     PrintBack,
     Printed,
     Proposal,
@@ -49,6 +50,7 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TimeLoops,
     Walk,
     Weigh,
     Weighed,
@@ -196,6 +198,8 @@ class Compiler:
     @overload
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
+    def ask(self, question: TimeLoops, *, timeout_s: float | None = None) -> LoopTimes: ...
+    @overload
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload
     def ask(self, question: WeighLayers, *, timeout_s: float | None = None) -> ModelCosts: ...
@@ -319,7 +323,7 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
         crashes = cache_folder() / "crashes"
         crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=crashes, prefix=time.strftime("%Y%m%d-%H%M%S-")))
-        (folder / "program.avial").write_text(source.text)
+        (folder / "program.avial").write_text(source.text, encoding="utf-8")
         types = "\n".join(
             f"{buffer.name}: {buffer.element} {buffer.shape}"
             for buffer in (source.binding.buffers if source.binding is not None else ())
@@ -328,7 +332,7 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
         if isinstance(question, Build):
             asked = shlex.join([asked, *command_line(question.options)])
         report = f"{what}\n\nasked: {asked}\ncell: {source.cell}\n{types}\n\n{output}"
-        (folder / "report.txt").write_text(report)
+        (folder / "report.txt").write_text(report, encoding="utf-8")
     except OSError:
         return None
     return folder

@@ -103,7 +103,11 @@ class Arithmetic:
             return self.e.value(f"complex.constant {both} : {kind.mlir}")
         if kind.is_bool:
             return self.e.value(f"arith.constant {spelled(value, kind)}")
-        return self.e.value(f"arith.constant {spelled(value, kind)} : {kind.mlir}")
+        text = spelled(value, kind)
+        made = self.e.value(f"arith.constant {text} : {kind.mlir}")
+        if kind.is_float and value.real >= 0 and not text.startswith("-"):
+            self.e.positive.add(made)
+        return made
 
     def _cast(self, ssa: str, before: Kind, after: Kind) -> str:
         if before.dtype == after.dtype:
@@ -281,7 +285,11 @@ class Arithmetic:
         if kind.is_complex:
             return self.e.value(f"complex.{name} {left}, {right} : {kind.mlir}")
         letter = "f" if kind.is_float else "i"
-        return self.e.value(f"arith.{name}{letter} {left}, {right} : {kind.mlir}")
+        made = self.e.value(f"arith.{name}{letter} {left}, {right} : {kind.mlir}")
+        square = name == "mul" and left == right
+        if kind.is_float and (square or (name != "sub" and {left, right} <= self.e.positive)):
+            self.e.positive.add(made)
+        return made
 
     def _quotient(self, x: Number, y: Number) -> Number:
         kind = divided(x.kind, y.kind)
