@@ -199,6 +199,13 @@ ON_DEVICES = (
         when="--on",
     ),
     Row(
+        "scans-in-blocks",
+        what="Has a GPU's threads run the parts of a running sum, whose sums are added afterwards.",
+        why="Before order-for-threads and target-devices: by itself it has one element at a time.",
+        at="avial_lab.compiler.passes.placement.scans_in_blocks:ScansInBlocks",
+        when="--on",
+    ),
+    Row(
         "order-for-threads",
         what="Puts loops of tasks in an order whose inner loops a GPU's threads can share.",
         why="Before target-devices, which leaves to the CPU what has no such loops.",
