@@ -285,7 +285,7 @@ def test_sizes_are_read_in_any_order_and_told_in_one():
         ("tile-time{widths=8x0}", "each from 1 to 65,536"),
         ("jam-for-latency{rows=1}", "from 2 to 64"),
         ("block-contractions{term=8}", "it has: terms, block, steps"),
-        ("interchange-loops{a=1}", "there are: widen-halos, normalise-tasks, block-contractions"),
+        ("interchange-loops{a=1}", "there are: widen-halos, share-parts, normalise-tasks"),
         ("block-contractions{terms=8", "for example block-contractions"),
         ("terms=8", "for example block-contractions"),
     ],
