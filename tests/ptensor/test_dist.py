@@ -117,6 +117,42 @@ def test_what_is_ignored_is_said_of_the_program() -> None:
     assert caught.value.span.line == 2
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_sum_over_rows_moves_a_vector_a_rank(ranks: int) -> None:
+    """Two ranks: half of the vector each to the other."""
+    program = avial_lab.compile(TEXT, arrays=given(), ranks=ranks, ignore="device")
+    assert program.plan is not None
+    moved = sum(move.nbytes for move in program.plan.moves)
+    vector = 6 * 8
+    assert moved == vector if ranks == 2 else moved <= ranks * vector
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_sums_have_the_same_bits_on_any_number_of_ranks() -> None:
+    """Rows of very different size; and a step of logistic regression moves the model alone."""
+    from avial_lab.runtime.launch.cluster import Cluster
+
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60001, 7)) * 10.0 ** rng.integers(-8, 8, (60001, 1))
+    wanted = (rng.standard_normal(60001) > 0).astype(float)
+    found: set[bytes] = set()
+    for ranks in (1, 2, 3):
+        with Cluster.start(cpu=ranks, gpu=0) as cluster:
+            xp = avial_lab.ptensor.on(cluster)
+            x, y, w = xp.asarray(rows), xp.asarray(wanted), xp.zeros(7)
+            results = [xp.sum(x), xp.sum(x, axis=0), xp.prod(x, axis=0), x.var(axis=0), x.T @ x]
+            xp.sync()
+            before = xp.connection.bytes_moved
+            w = w - 1e-3 * (x.T @ (1 / (1 + xp.exp(-(x @ w))) - y))
+            xp.sync()
+            moved = xp.connection.bytes_moved - before
+            if ranks == 2:
+                assert moved <= 3 * w.nbytes
+            found.add(b"".join(np.asarray(each).tobytes() for each in (*results, w)))
+    assert len(found) == 1
+
+
 @pytest.mark.mpi
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -99,8 +99,9 @@ def _loop(
     operands: Sequence[ir.Value] = (),
 ) -> ir.Value:
     """The variable of a loop that is the insertion point until the stack ends."""
-    given = {"lower_bound_operands": list(operands), "upper_bound_operands": list(operands)}
-    loop = affine.AffineForOp(low, high, **given)
+    loop = affine.AffineForOp(
+        low, high, lower_bound_operands=list(operands), upper_bound_operands=list(operands)
+    )
     name = NAMES[number] if number < len(NAMES) else f"i{number}"
     loop.induction_variable.set_location(ir.Location.name(name, loop.operation.location))
     with ir.InsertionPoint(loop.body):

@@ -55,7 +55,7 @@ class Arrays:
         if parts not in self.dtensors:
             combine_parts(name, kind, parts, into)
             return
-        attributes = {"op": ir.StringAttr.get(name)}
+        attributes: dict[str, ir.Attribute] = {"op": ir.StringAttr.get(name)}
         if stored(kind) != kind:
             attributes["element"] = ir.TypeAttr.get(kind)
         operands = [self._dtensor(parts), self._dtensor(into)]
