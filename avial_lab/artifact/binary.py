@@ -34,13 +34,15 @@ class Binary:
 @dataclass(frozen=True)
 class MachineCode:
     """What the tools make of LLVM IR for a kind of CPU, in so many parts: a shared object, and the
-    assembly in it for people to read.
+    assembly in it for people to read. `guards` are options that opt was given for what stands in
+    that code.
     """
 
     shared_object: bytes
     assembly: str
     parts: int = 1
     cpu: str = NATIVE
+    guards: tuple[str, ...] = ()
     seconds: float = field(compare=False, default=0.0)
 
     def __repr__(self) -> str:

@@ -12,11 +12,12 @@ does not fit, told by array and device.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from avial_lab.artifact.kernels import KernelRow
 from avial_lab.core.buffers import Storage, row_major
 from avial_lab.core.errors import RunError
 from avial_lab.core.regions import Box
@@ -39,7 +40,8 @@ class Stay:
     phases that were begun, from 1.
 
     granules: of an array that is mapped by them (`LEAST_MAPPED`) those that are used there, from
-    and to, ascending; else none, and the whole array is there.
+    and to, ascending; else none, and the whole array is there. Where the array is the caller's own
+    memory, it is a copy of what was there before the run, for one that fails.
     """
 
     place: int
@@ -70,27 +72,55 @@ def stays_of_tasks(schedule: Schedule) -> tuple[Stay, ...]:
     found: dict[tuple[int, str], list[int]] = {}
     boxes: dict[tuple[int, str], list[Box]] = {}
 
-    def uses(place: int, storage: str, step: int, region: Iterable[Box]) -> None:
-        if place >= ranks and homes.get(storage) != place:  # that memory is the caller's
+    def uses(place: int, storage: str, step: int, region: Iterable[Box], *, writes: bool) -> None:
+        if place < ranks:
+            return
+        if homes.get(storage) != place:
             found.setdefault((place, storage), []).append(step)
             boxes.setdefault((place, storage), []).extend(region)
+        elif writes:
+            end = len(schedule.programs[schedule.drivers[place - ranks]])
+            found.setdefault((place, storage), []).extend((step, end))
 
     for program in schedule.programs:
         for number, step in enumerate(program):
             if step.kind is StepKind.COPY:
                 copy = schedule.copies[step.copy]
-                uses(copy.source, copy.storage, number, (copy.box,))
-                uses(copy.dest, copy.storage, number, (copy.box,))
+                uses(copy.source, copy.storage, number, (copy.box,), writes=False)
+                uses(copy.dest, copy.storage, number, (copy.box,), writes=True)
             if step.kind is StepKind.RUN:
                 place = schedule.topology.place_of(schedule.placement_of[step.task].device)
-                for access in schedule.graph.by_name[step.task].accesses:
-                    uses(place, access.storage, number, access.region)
+                task = schedule.graph.by_name[step.task]
+                for access in task.reads:
+                    uses(place, access.storage, number, access.region, writes=False)
+                for access in task.writes:
+                    uses(place, access.storage, number, access.region, writes=True)
     storages = {storage.name: storage for storage in schedule.graph.storages}
     return tuple(
-        Stay.of(place, storage, min(steps), max(steps), granules_of(storage, boxes[place, name]))
+        Stay.of(place, storage, min(steps), max(steps), granules)
         for (place, name), steps in sorted(found.items())
         for storage in (storages[name],)
+        for granules in (granules_of(storage, boxes.get((place, name), ())),)
     )
+
+
+def without_copies(
+    stays: tuple[Stay, ...],
+    homes: Collection[tuple[str, int]],
+    kernels: Sequence[KernelRow],
+    begun: Iterable[tuple[str, int]],
+) -> tuple[Stay, ...]:
+    """`stays` but for those of the caller's own arrays, where all that a program does is one
+    launch: what fails before it has written nothing, and afterwards nothing is done that fails.
+
+    begun: how often each phase is; 0 where only the run knows.
+    """
+    one_phase = [times for _, times in begun] == [1]
+    if not (one_phase and len(kernels) == 1 and kernels[0].launches == 1):
+        return stays
+    if len({place for _, place in homes} | {stay.place for stay in stays}) > 1:
+        return stays
+    return tuple(stay for stay in stays if (stay.storage, stay.place) not in homes)
 
 
 def granules_of(storage: Storage, boxes: Iterable[Box]) -> Runs:

@@ -20,7 +20,7 @@ from avial_lab.artifact.logs import Clock, EventLog, Row, StepLog
 from avial_lab.core.buffers import Buffer, Number, Storage
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
 from avial_lab.core.words import brief, count, listed
-from avial_lab.machine.devices import CPU, CUDA
+from avial_lab.machine.devices import CPU, CUDA, place_name
 from avial_lab.planning.homes import homes_of
 from avial_lab.planning.schedule import (
     DeviceCopy,
@@ -102,8 +102,9 @@ class Manifest(ABC):
         """What drives its GPUs, of `DRIVERS`."""
         return CUDA.name if CUDA.name in self.kinds.values() else "apart"
 
-    def device_of(self, task: str, rank: int) -> str:
-        return self.devices.get(task, CPU.device_name(rank))
+    def devices_of(self, task: str, rank: int) -> tuple[str, ...]:
+        """Where the task is, or this rank's part of the phase."""
+        return (self.devices.get(task, CPU.device_name(rank)),)
 
     @property
     @abstractmethod
@@ -241,11 +242,19 @@ class DerivedMessages(Manifest):
 
     The mark is the phase's number. `rounds` is how often each is planned to be begun and
     `planned` the bytes planned to be sent; nothing and None where control depends on data.
+    `launched`: the places of the devices that a phase is launched on, as far as planned.
     """
 
     phases: tuple[str, ...]
     rounds: tuple[int, ...] = ()
     planned: int | None = None
+    launched: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+
+    def devices_of(self, task: str, rank: int) -> tuple[str, ...]:
+        """Those of this rank's where it launches the phase, else its CPU."""
+        there = self.launched.get(task, ())
+        own = [place for place in there if self.drivers[place - self.ranks] == rank]
+        return tuple(place_name(place, self.ranks) for place in own or [rank])
 
     @property
     def sparse(self) -> bool:

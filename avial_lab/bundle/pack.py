@@ -83,7 +83,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 TASKS = tuple(
     Path(__file__).with_name(name)
-    for name in ("tasks.avial", "launches.avial", "elementary.mlir", "others.mlir")
+    for name in ("tasks.avial", "launches.avial", "elementary.mlir", "others.mlir", "warps.mlir")
 )
 """Programs beside the kernels: of tasks for CPUs and GPUs, of elementary functions, and of kernels
 as other compilers write them.

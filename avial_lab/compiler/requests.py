@@ -19,7 +19,7 @@ from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.buffers import Binding
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.words import brief, count, format_seconds, listed
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.graph_facts import graph_summary
@@ -220,6 +220,31 @@ class Weighed:
 
     def __repr__(self) -> str:
         return brief(self, f"{count(len(self.demands), 'task')}")
+
+
+@dataclass(frozen=True)
+class TimeLoops:
+    """Ask: how long do the loops of a program's stage `loops` keep a core busy, or so many threads?
+    Answer: `LoopTimes`.
+    """
+
+    source: Source
+    text: str = field(repr=False)
+    entry: str
+    threads: int
+
+    def __repr__(self) -> str:
+        return brief(self, f"by {count(self.threads, 'thread')}: {self.source!r}")
+
+
+@dataclass(frozen=True)
+class LoopTimes:
+    """By the name of the phase, of those whose iterations are known: the mean of its turns."""
+
+    phases: Mapping[str, CoreTime]
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(len(self.phases), 'phase')}")
 
 
 @dataclass(frozen=True)
@@ -428,11 +453,12 @@ Question = (
     | RunReference
     | Foresee
     | Simulate
+    | TimeLoops
     | Walk
     | Weigh
     | WeighLayers
 )
 Answer = (
-    Analysis | Built | Explored | Exported | Foreseen | Inside | ModelCosts | Printed | Proposal
-    | Referenced | Simulated | Turns | Weighed
+    Analysis | Built | Explored | Exported | Foreseen | Inside | LoopTimes | ModelCosts | Printed
+    | Proposal | Referenced | Simulated | Turns | Weighed
 )  # fmt: skip

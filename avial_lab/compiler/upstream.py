@@ -13,6 +13,7 @@ What cannot be switched off by a name is kept from meeting what it gets wrong:
 | affine ceildiv of the least number (lower-affine) | llvm PR 215696   | `exact-affine`       |
 | trunci of trunci hands promises on (its folder)   | llvm PR 189164   | `drop-promises`      |
 | floordivsi of more than 64 bits (arith-expand)    | tests/witness    | `floor-wide-integers`|
+| uitofp of narrow numbers with signs (LLVM's SLP)  | llvm PR 85966    | `backends/tools.py`  |
 """
 
 from __future__ import annotations

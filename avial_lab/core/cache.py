@@ -173,7 +173,8 @@ class Cache:
             if temporary:
                 _remove(Path(temporary))
             return
-        self._prune()
+        if _is_due(self.folder, len(payload)):
+            self._prune()
 
     def _is_ours(self) -> bool:
         try:
@@ -199,14 +200,25 @@ class Cache:
             total -= facts.st_size
 
 
+_stored: dict[Path, int] = {}
+"""Bytes that this process has put into a folder since it last looked at how large that is."""
+
+
+def _is_due(folder: Path, nbytes: int) -> bool:
+    """Whether to look now: at its first entry, and whenever it has added an eighth of the limit."""
+    stored = _stored.get(folder)
+    due = stored is None or stored + nbytes > LIMIT_BYTES // 8
+    _stored[folder] = 0 if due else (stored or 0) + nbytes
+    return due
+
+
 def _files_in(folder: Path) -> Iterator[tuple[os.stat_result, Path]]:
     """Each file with its facts; another process may remove some meanwhile."""
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             with contextlib.suppress(FileNotFoundError):
-                facts = path.lstat()
-                if stat.S_ISREG(facts.st_mode):
-                    yield facts, path
+                if entry.is_file(follow_symlinks=False):
+                    yield entry.stat(follow_symlinks=False), Path(entry)
 
 
 def _remove(path: Path) -> None:

@@ -12,6 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, cast
 
+from avial_lab.core.errors import cut
+
+MOST_WORDS = 600
+"""Characters of what is wrong, beside the usage: what was typed may be long."""
+
 
 class NearestWords(argparse.ArgumentParser):
     """A parser, and those of its commands, whose errors name the nearest word."""
@@ -25,6 +30,9 @@ class NearestWords(argparse.ArgumentParser):
         if (unknown := _unknown_option(command, rest)) is not None:
             _refuse(command, unknown)
         return super().parse_args(words, namespace or argparse.Namespace())
+
+    def error(self, message: str) -> NoReturn:
+        super().error(cut(message, MOST_WORDS))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - any type
         choices = action.choices

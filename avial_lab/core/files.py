@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 
 from avial_lab.core.errors import AvialError, BindError
+from avial_lab.core.words import shortened
 
 
 def text_of(path: Path, error: type[AvialError] = AvialError) -> str:
@@ -26,6 +27,8 @@ def text_of(path: Path, error: type[AvialError] = AvialError) -> str:
         raise error(f"cannot read {path}: {fault.strerror or fault}") from None
     except UnicodeDecodeError:
         raise error(f"{path} is not a text in UTF-8") from None
+    except ValueError:
+        raise error(f"{str(path)!r} cannot be a file's name") from None  # a NUL
 
 
 @contextmanager
@@ -74,6 +77,8 @@ def disk_error(error: OSError) -> AvialError | None:
             "no folder for temporary files can be written",
             hint="set TMPDIR to a folder that you may write to",
         )
+    if error.errno == errno.ENAMETOOLONG:
+        return AvialError(f"no file's name is as long as {shortened(str(error.filename), 60)}")
     if error.errno in _FULL:
         what = "has no room"
     elif error.errno in _UNWRITABLE and _is_temporary(error.filename):

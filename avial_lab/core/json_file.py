@@ -27,6 +27,8 @@ def read_json(path: Path, *, lists: bool = False) -> dict[str, Any]:
         raise AvialError(f"{path} is not JSON: {error.msg}", span=span) from None
     except RecursionError:
         raise AvialError(f"{path} is nested too deep") from None
+    except ValueError:
+        raise AvialError(f"{path} has a number of thousands of digits") from None
     if lists and isinstance(found, list):
         return {"traceEvents": found}
     if not isinstance(found, dict):

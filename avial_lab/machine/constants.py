@@ -24,6 +24,35 @@ FMA_LATENCY_CYCLES = 4
 """From a product and a sum to the next that needs it (uops.info, VFMADD: 4 on Intel since Skylake
 and on AMD since Zen 3, 5 on Zen and Zen 2)."""
 
+LOAD_LATENCY_CYCLES = 5
+"""Until a value is there that lies in the nearest cache (uops.info: 4 to 5 for integers, up to 7
+for vectors, on Intel since Skylake and on AMD since Zen)."""
+
+STORE_TO_LOAD_CYCLES = 7
+"""From a value that is stored to the load of it (uops.info, "store-to-load forwarding": 4 to 8)."""
+
+DIVISION_LATENCY_CYCLES = 13
+"""From a float that is divided to its quotient (uops.info, DIVSD: 13 to 14 on Intel since Skylake,
+13 on AMD since Zen 2); square roots take some more."""
+
+DIVISION_CYCLES = 5
+"""Between two such, which have one unit: the same for one and for four (uops.info, DIVSD 4 to 5,
+VDIVPD of 256 bits 5 on AMD since Zen 2, 8 on Intel)."""
+
+LOADS_PER_CYCLE = 2
+"""And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
+
+OPERATIONS_PER_CYCLE = 5
+"""That a core begins, of whatever kind, with the arithmetic of their indices beside them (4 to 6
+micro-operations renamed a cycle: Intel since Haswell, AMD since Zen)."""
+
+BRANCH_MISS_CYCLES = 15
+"""What a core has begun in vain where a loop ends (Fog, The microarchitecture of Intel, AMD and VIA
+CPUs: 15 to 20)."""
+
+CALL_CYCLES = 10
+"""A function is called and left, its registers saved (Fog, the same: some ten instructions)."""
+
 REACHED_OF_PEAK = 0.5
 """The part of what a core can compute that loops reach (gemver, deriche)."""
 
@@ -80,6 +109,10 @@ PHASE_STEP_S = 1e-6
 """What a rank does itself to begin and end a phase: footprints, directories (jacobi-1d SMALL, one
 thread, all passes left out: 0.5 µs a turn on one rank, 1.4 on two)."""
 
+LONE_PHASE_STEP_S = 0.25e-6
+"""The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an
+AMD EPYC 9004: 80 turns, 0.22 µs each beside what they compute)."""
+
 EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:
 16 to 64 KiB by version); a longer one waits until its receive is posted."""
@@ -115,6 +148,9 @@ GPU_LINE_BYTES = 128
 dimensions has 0.75 of an H200's copy bandwidth then, and 0.65 from an element behind."""
 
 # -- threads: what is done while they wake and meet, which takes two to five µs (libomp, awake) ----
+
+THREADS_MEET_S = 3e-6
+"""Until threads that are awake have begun together, and until the last of them is done."""
 
 ADDITIONS_WORTH_THREADS = 200_000
 """Operations (in additions, `weights.py`) from which on threads share a nest: some twenty µs. Half

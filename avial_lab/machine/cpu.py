@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from avial_lab.core.errors import ClusterError
+from avial_lab.machine.constants import VECTOR_UNITS
 
 SYSTEM = Path("/sys/devices/system/cpu")
 CACHES = SYSTEM / "cpu0/cache"
@@ -38,6 +39,16 @@ class Cpu:
     cores: int = 1
     halves: bool = False
     long_integers: bool = False
+
+    @property
+    def unit_bytes(self) -> int:
+        """What each of its vector units takes at once."""
+        return self.vector_bytes // 2 if self.halves else self.vector_bytes
+
+    @property
+    def flops_per_cycle(self) -> int:
+        """Of a core, on f64, at its peak."""
+        return VECTOR_UNITS * max(1, self.unit_bytes // 8) * (2 if self.fma else 1)
 
     def lanes(self, itemsize: int) -> int:
         """Elements of that many bytes in one vector register."""

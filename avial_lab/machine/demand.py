@@ -16,3 +16,19 @@ class Demand:
     nbytes: int
     element: str = "f64"
     loaded_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class CoreTime:
+    """How long loops keep a core busy, in its cycles, where nothing waits for caches or memory; by
+    several threads until the last of them is done. teams: how often threads begin together.
+    """
+
+    cycles: float = 0.0
+    teams: float = 0.0
+
+    def __add__(self, other: CoreTime) -> CoreTime:
+        return CoreTime(self.cycles + other.cycles, self.teams + other.teams)
+
+    def times(self, count: float) -> CoreTime:
+        return CoreTime(self.cycles * count, self.teams * count)

@@ -29,7 +29,6 @@ from avial_lab.machine.constants import (
     MESSAGE_LATENCY_S,
     NETWORK_BYTES_PER_S,
     NETWORK_LATENCY_S,
-    VECTOR_UNITS,
 )
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -363,7 +362,7 @@ def assumed_platform(
         Node(
             name,
             cores=cpu.cores,
-            core_flops_per_s=VECTOR_UNITS * cpu.lanes(8) * (2 if cpu.fma else 1) * CLOCK_HZ,
+            core_flops_per_s=cpu.flops_per_cycle * CLOCK_HZ,
             core_bytes_per_s=MEMORY_BYTES_PER_S,
             memory_bytes_per_s=CORES_THAT_FILL_MEMORY * MEMORY_BYTES_PER_S,
             memory_bytes=0,

@@ -27,8 +27,10 @@ class PlatformError(AvialError):
 def read_platform(path: Path) -> Topology:
     """Raises PlatformError; a malformed file with line and column."""
     text = text_of(path, PlatformError)
-    if re.search(r"<!ENTITY|<!DOCTYPE[^>]*\[", text):
-        raise PlatformError(f"{path} declares entities, which are not read")
+    entity = re.search(r"<!ENTITY|<!DOCTYPE[^>]*\[", text)
+    if entity is not None:
+        span = CellSpan.at(entity.start(), text, str(path))
+        raise PlatformError(f"{path} declares entities, which are not read", span=span)
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -172,7 +174,7 @@ class _Platform:
         return self._parsed(text, what, Quantity.SECONDS)
 
     def _whole(self, text: str, what: str, *, least: int = 1) -> int:
-        if not text.strip().isdigit() or int(text) < least:
+        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or int(text) < least:
             raise self._error(f"{what} is a whole number from {least} on, not '{text}'")
         return int(text)
 

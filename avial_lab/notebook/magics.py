@@ -426,7 +426,9 @@ class AvialMagics(Magics):
             scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
             display(scaling)
             display(scaling.last)
-            self._sliders(what_if_of_loops(program.simulate, machine), program.name)
+            self._sliders(
+                what_if_of_loops(program.predicted_on_changes(machine), machine), program.name
+            )
             return
         costs = program.costs(None if machine == here else machine)
         policies = () if options.policy is None else (Policy(options.policy),)

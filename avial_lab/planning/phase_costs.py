@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from avial_lab.core.words import brief, count
-from avial_lab.machine.constants import REACHED_OF_PEAK
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.constants import REACHED_OF_PEAK, THREADS_MEET_S
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.platform import Node
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import CostSource, seconds_on_gpu
@@ -45,8 +46,13 @@ class PhaseCosts:
     demands: Mapping[str, Demand] = field(default_factory=dict[str, Demand])
     profile: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     launches: Mapping[str, float] = field(default_factory=dict[str, float])
+    loops: Mapping[int, Mapping[str, CoreTime]] = field(
+        default_factory=dict[int, Mapping[str, CoreTime]]
+    )
+    """By a number of cores and by phase: how long the compiled loops keep those busy, all turns of
+    it together."""
     other_size: bool = False
-    """Whether the profile is of runs at another size, and only scaled to this one."""
+    """Whether the profile is of runs at another size or on other ranks, and only scaled to this."""
 
     def __repr__(self) -> str:
         known = f"{count(len(self.demands), 'phase')} by the roofline"
@@ -74,8 +80,14 @@ class PhaseCosts:
             part = one / whole[pattern.phase] if whole[pattern.phase] else 0.0
             phase = turns.phases[pattern.phase]
             demand = self.demands.get(phase) if len(pattern.shares) else None
-            cost = _modelled(pattern, demand, part, topology)
+            loops = {
+                cores: times[phase].times(part)
+                for cores, times in self.loops.items()
+                if phase in times
+            }
+            cost = _modelled(pattern, demand, loops, part, topology)
             found.append(replace(cost, launches=self.launches.get(phase, 1.0)))
+        found = _from_memory(turns, found, topology)
         return self._scaled(turns, found, topology) if self.profile else found
 
     def seconds(self, turns: Turns, topology: Topology) -> dict[tuple[str, str], float]:
@@ -87,6 +99,24 @@ class PhaseCosts:
             for device in topology.devices
             if topology.place_of(device.name) < turns.places
         }
+
+    def off(self, turns: Turns, topology: Topology) -> dict[str, float]:
+        """How many times as long as modelled each phase took in the runs of the profile."""
+        modelled = replace(self, profile={}).seconds(turns, topology)
+        taken, said = dict[str, float](), dict[str, float]()
+        for (phase, device), seconds in self.profile.items():
+            taken[phase] = taken.get(phase, 0.0) + seconds
+            said[phase] = said.get(phase, 0.0) + modelled.get((phase, device), 0.0)
+        return {phase: taken[phase] / said[phase] for phase in taken if said[phase] > 0}
+
+    def times(self, factors: Mapping[str, float], turns: Turns, topology: Topology) -> PhaseCosts:
+        """As modelled, times those factors of phases."""
+        profile = {
+            (phase, device): seconds * factors[phase]
+            for (phase, device), seconds in self.seconds(turns, topology).items()
+            if phase in factors and seconds > 0
+        }
+        return replace(self, profile=profile, other_size=bool(profile))
 
     def _scaled(
         self, turns: Turns, found: Sequence[ShareCost], topology: Topology
@@ -127,9 +157,15 @@ def _sizes(turns: Turns) -> list[float]:
 
 
 def _modelled(
-    pattern: Pattern, demand: Demand | None, part: float, topology: Topology
+    pattern: Pattern,
+    demand: Demand | None,
+    loops: Mapping[int, CoreTime],
+    part: float,
+    topology: Topology,
 ) -> ShareCost:
-    """By the roofline, of each place for its part."""
+    """By the roofline, of each place for its part of a turn. loops: of all places together, by the
+    cores of one.
+    """
     touched = pattern.shares[:, 6].astype(np.float64)
     work, n = pattern.work, len(pattern.shares)
     divided = np.ones(n) if pattern.everywhere else work / max(work.sum(), 1e-300)
@@ -147,8 +183,9 @@ def _modelled(
         at = hosts[hardware == kind]
         if at.size:
             seconds[at], memory[at] = roofline(
-                flops[at], touched[at], through[at], element, node, cores
-            )
+                _busy_s(flops[at], divided[at], element, loops.get(cores), node, cores),
+                touched[at], through[at], node, cores,
+            )  # fmt: skip
     there: list[int] = np.flatnonzero(pattern.places >= topology.ranks).tolist()
     for at in there:
         device = topology.accelerators[int(pattern.places[at]) - topology.ranks]
@@ -158,25 +195,68 @@ def _modelled(
             continue
         one = slice(at, at + 1)
         node = topology.speeds.node(device.node)
-        seconds[one], memory[one] = roofline(
-            flops[one], touched[one], through[one], element, node, cores=1
-        )
+        busy_s = _busy_s(flops[one], divided[one], element, loops.get(1), node, cores=1)
+        seconds[one], memory[one] = roofline(busy_s, touched[one], through[one], node, cores=1)
     return ShareCost(seconds, memory)
 
 
-def roofline(
+def _busy_s(
     flops: np.ndarray,
-    touched: np.ndarray,
-    through: np.ndarray,
+    divided: np.ndarray,
     element: str,
+    loops: CoreTime | None,
     node: Node,
     cores: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds on so many cores of a node, and the bytes through its memory. `touched` lie in the
-    smallest cache that holds them, or in memory; `through` is what goes through the cores' own
-    caches where it is more: a part that is gone through several times.
+) -> np.ndarray:
+    """Seconds of arithmetic: as the compiled loops have it, and threads that begin; else of so many
+    operations.
     """
-    peak = node.core_flops_per_s * cores * (2 if element == "f32" else 1) * REACHED_OF_PEAK
+    if loops is not None:
+        cycle_s = this_cpu().flops_per_cycle / node.core_flops_per_s
+        return loops.cycles * divided * cycle_s + loops.teams * THREADS_MEET_S
+    return flops / (
+        node.core_flops_per_s * cores * (2 if element == "f32" else 1) * REACHED_OF_PEAK
+    )
+
+
+def _from_memory(turns: Turns, costs: Sequence[ShareCost], topology: Topology) -> list[ShareCost]:
+    """With what a run finds in memory: the caller has written all arrays before it, and phases
+    bring what none of them has touched before into the caches in their first turns. (Arrays that
+    all fit the nearest cache are still there.)
+    """
+    found, left = list(costs), float(sum(storage.nbytes for storage in turns.storages))
+    which, hardware = topology.rank_hardware
+    if all(node.caches and left <= node.caches[0][0] for node, _ in hardware):
+        return found
+    rates = np.array(
+        [min(node.core_bytes_per_s * cores, node.memory_bytes_per_s) for node, cores in hardware]
+    )
+    seen: set[int] = set()
+    rows: list[list[int]] = turns.turns.tolist()
+    for phase, number, *_ in rows:
+        pattern, cost = turns.patterns[number], costs[number]
+        if phase in seen or not len(pattern.shares):
+            continue
+        seen.add(phase)
+        touched = pattern.shares[:, 6].astype(np.float64)
+        whole = float(touched.max() if pattern.everywhere else touched.sum())
+        cold = min(left, whole)
+        left -= cold
+        rank = turns.driver[pattern.places]
+        hosts = pattern.places < topology.ranks
+        first = np.where(hosts, touched * (cold / max(whole, 1.0)) / rates[which[rank]], 0.0)
+        more = np.maximum(first - cost.seconds, 0.0) / turns.times[number]
+        found[number] = replace(cost, seconds=cost.seconds + more)
+    return found
+
+
+def roofline(
+    busy_s: np.ndarray, touched: np.ndarray, through: np.ndarray, node: Node, cores: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds on so many cores of a node, and the bytes through its memory. busy_s: of arithmetic.
+    `touched` lie in the smallest cache that holds them, or in memory; `through` is what goes
+    through the cores' own caches where it is more: a part that is gone through several times.
+    """
     rate = np.full(touched.shape, min(node.core_bytes_per_s * cores, node.memory_bytes_per_s))
     in_memory = np.ones(touched.shape, bool)
     for room, cache_rate in reversed(node.caches):
@@ -187,4 +267,4 @@ def roofline(
     if node.caches:
         fastest = node.caches[0][1] * cores
         stream_s = np.maximum(stream_s, np.where(through > touched, through / fastest, 0))
-    return np.maximum(flops / peak, stream_s), np.where(in_memory, touched, 0.0)
+    return np.maximum(busy_s, stream_s), np.where(in_memory, touched, 0.0)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from avial_lab.compiler.frontends.c.functions import CFunction, c_function
-from avial_lab.core.errors import AvialError
+from avial_lab.core.errors import OptionError
+from avial_lab.core.files import text_of
 from avial_lab.program.functions import FunctionProgram
 
 
@@ -41,9 +42,14 @@ def from_c(
     `define` sets macros. Options are those of `compile` and `Program.run`.
     """
     path = Path(path)
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise AvialError(f"cannot read {path}: {error}") from None
+    text = text_of(path)
+    _check_types(include, define or {})
     around = [path.parent.absolute(), *include]
     return CProgram(c_function(text, path.name, name, include=around, define=define), options)
+
+
+def _check_types(include: object, define: object) -> None:
+    if isinstance(include, str) or not isinstance(include, Sequence):
+        raise OptionError(f"include is a list of folders, not {type(include).__name__}")
+    if not isinstance(define, Mapping):
+        raise OptionError(f"define maps macros to values; got {type(define).__name__}")

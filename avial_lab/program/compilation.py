@@ -23,7 +23,7 @@ from avial_lab.core.device_arrays import OnDevice, device_array, is_on_device
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
 from avial_lab.core.files import disk_errors
-from avial_lab.core.words import brief, count, shortened
+from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
@@ -33,7 +33,7 @@ from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.model_search import best_words
 from avial_lab.program.predicted_division import with_best_division
-from avial_lab.program.program import Program
+from avial_lab.program.program import Program, check_timeout
 from avial_lab.program.session import remember
 from avial_lab.program.tuned import tuning_key_of, with_choice
 from avial_lab.program.tuning import remembered
@@ -271,10 +271,7 @@ def _check_others(
             f"topology must be a Topology, not {type(topology).__name__}",
             hint="cluster.topology is that of a cluster; ranks=4 needs none",
         )
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise OptionError(
-            f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}"
-        )
+    check_timeout(timeout)
 
 
 def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:

@@ -38,6 +38,7 @@ from avial_lab.compiler.requests import (
     Exported,
     Foresee,
     Look,
+    LoopTimes,
     PrintBack,
     Printed,
     Proposal,
@@ -49,6 +50,7 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TimeLoops,
     Walk,
     Weigh,
     Weighed,
@@ -195,6 +197,8 @@ class Compiler:
     def ask(self, question: Propose, *, timeout_s: float | None = None) -> Proposal: ...
     @overload
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
+    @overload
+    def ask(self, question: TimeLoops, *, timeout_s: float | None = None) -> LoopTimes: ...
     @overload
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload

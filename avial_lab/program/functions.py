@@ -28,9 +28,10 @@ from avial_lab.compiler.frontends.python.arithmetic import RAISES
 from avial_lab.compiler.frontends.python.exceptions import error_of
 from avial_lab.compiler.frontends.python.liveness import counts_of
 from avial_lab.compiler.frontends.python.signature import Translated
-from avial_lab.compiler.frontends.python.source import FunctionSource, source_of
+from avial_lab.compiler.frontends.python.source import FunctionSource, not_too_deep, source_of
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.translate import translate
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.core.errors import (
     AvialError,
     CellSpan,
@@ -121,6 +122,7 @@ class FunctionProgram:
         self._here: dict[object, CallHere] = {}
         self._loaded: dict[str, RunHere | None] = {}
         self._last_here: tuple[CallHere, tuple[object, ...]] | None = None
+        CompileOptions.of(**{k: v for k, v in options.items() if k not in _OF_FUNCTIONS})
         self._isolated = (
             bool(self.options.pop("isolated", False)) or not set(self.options) <= _PLAIN
         )
@@ -381,12 +383,14 @@ class FunctionProgram:
 
     @functools.cached_property
     def _counts(self) -> frozenset[str]:
-        return counts_of(self.source)
+        with not_too_deep(self.py_func.__name__):
+            return counts_of(self.source)
 
     @functools.cached_property
     def _has_tasks(self) -> bool:
         called = functools.partial(named_in, self.py_func)
-        return Arrangement(called, OptionError).has_tasks(self.source.tree)
+        with not_too_deep(self.py_func.__name__):
+            return Arrangement(called, OptionError).has_tasks(self.source.tree)
 
     def _translate(
         self,
@@ -394,12 +398,13 @@ class FunctionProgram:
         handed: frozenset[str] = frozenset(),
         shapes: Shapes | None = None,
     ) -> Translated:
-        return translate(
-            self.py_func,
-            {n: argument_of(n, v, handed=n in handed, shapes=shapes) for n, v in given.items()},
-            overlapping=overlapping(given),
-            cell=self.cell,
-        )
+        with not_too_deep(self.py_func.__name__):
+            return translate(
+                self.py_func,
+                {n: argument_of(n, v, handed=n in handed, shapes=shapes) for n, v in given.items()},
+                overlapping=overlapping(given),
+                cell=self.cell,
+            )
 
     def _ranks(self) -> int:
         """As many as asked for; else the session's cluster's; else one."""
@@ -604,6 +609,8 @@ MOST_HERE_BYTES = 256 << 20
 _PLAIN = {"ranks", "trace", "dynamic"}
 _RUN = ("check", "timeout", "trace", "threads", "oversubscribe")
 """Options of runs; the others are of compilation."""
+_OF_FUNCTIONS = {*_RUN, "isolated", "topology", "progress"}
+"""Those that are no fields of CompileOptions."""
 _OPEN = {"ranks", "strict", "dynamic", *_RUN}
 """Options of functions that are compiled for any size."""
 

@@ -11,7 +11,7 @@ import os
 import shlex
 import struct
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -36,10 +36,12 @@ from avial_lab.compiler.requests import (
     Explore,
     Explored,
     Look,
+    LoopTimes,
     PrintBack,
     Referenced,
     Resume,
     RunReference,
+    TimeLoops,
     Weigh,
     Weighed,
 )
@@ -56,7 +58,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.measured import kept
@@ -99,6 +101,7 @@ from avial_lab.program.turns import (
     trips_in,
     turns_of,
     whole_demands,
+    whole_times,
 )
 from avial_lab.runtime.launch import mpiexec
 from avial_lab.runtime.launch.hosts import Where
@@ -177,7 +180,8 @@ class Program:
     division: str = field(default="", repr=False)
     """What the divisions are predicted to take, where the fastest was asked for."""
     _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
-    """What its runs took, by the number of threads."""
+    _times: dict[int, LoopTimes] = field(default_factory=dict[int, "LoopTimes"], repr=False)
+    """How long its compiled loops keep a core busy, by the number of threads."""
     _walks: dict[tuple[Topology, int], Turns] = field(
         default_factory=dict[tuple[Topology, int], "Turns"], repr=False
     )
@@ -343,6 +347,21 @@ class Program:
             return trace
         return replace(trace, note=f"{trace.note}, as in the last run")
 
+    def predicted_on_changes(self, machine: Topology) -> Callable[[Topology], Trace]:
+        """`predicted` on machines that `machine` was changed to: what was measured on that one
+        scales what the roofline says of each, so that a change alone makes a difference.
+        """
+
+        def answer(changed: Topology) -> Trace:
+            walked, as_it_is = self._walked(changed, None), self._walked(machine, None)
+            costs = walked.costs
+            if changed.speeds.nodes != machine.speeds.nodes:
+                off = as_it_is.costs.off(as_it_is.turns, machine)
+                costs = replace(costs, profile={}).times(off, walked.turns, changed)
+            return simulated_turns(walked.turns, costs, changed)
+
+        return answer
+
     def scaling(
         self,
         ranks: Sequence[int] = (),
@@ -351,8 +370,8 @@ class Program:
         trips: int | None = None,
     ) -> Scaling:
         """Predicted speed-ups of a program of loops on so many ranks each, by default 1, 2, 4 …
-        up to all that the machine has: where more of them stop paying, and why. All by the
-        roofline: what was measured is of one number of ranks.
+        up to all that the machine has: where more of them stop paying, and why. What was measured
+        on the program's own ranks scales what the roofline says of any number of them.
         """
         if not self.of_loops:
             raise AvialError(
@@ -362,14 +381,15 @@ class Program:
         machine = None if topology is None else topology_called(topology)
         most = machine.ranks if machine is not None else os.cpu_count() or 1
         found: dict[int, tuple[Trace, int]] = {}
+        measured = False
         for n in sorted(set(ranks)) or powers(most):
             gpus = n if self.question.options.on == GPU_FAMILY else 0
             on = Topology.local(n, gpus=gpus) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
-            trace = simulated_turns(walked.turns, replace(walked.costs, profile={}), on)
-            found[n] = trace, walked.turns.sent[0]
+            found[n] = simulated_turns(walked.turns, walked.costs, on), walked.turns.sent[0]
+            measured |= bool(walked.costs.profile)
         label = machine.speeds.label if machine is not None else "this machine"
-        return scaling_of(found, label)
+        return scaling_of(found, label, measured=measured)
 
     def costs(self, topology: Topology | None = None) -> Costs:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
@@ -398,7 +418,12 @@ class Program:
             self._walks[key] = turns_of(anew, built, trips)
         turns = self._walks[key]
         demands = whole_demands(turns.begun, self.built.reports, self._weighed)
-        costs = PhaseCosts(demands, launches=launches_by_phase(self.binary.manifest.kernels))
+        loops = {
+            cores: whole_times(turns.begun, self._loop_times(cores))
+            for cores in {1, *machine.cores_of_rank}
+        }
+        launches = launches_by_phase(self.binary.manifest.kernels)
+        costs = PhaseCosts(demands, launches=launches, loops=loops)
         # What was measured holds where links alone are other ones.
         if (machine.devices, machine.speeds.nodes) == (here.devices, here.speeds.nodes):
             profile = self._profile().seconds
@@ -407,6 +432,9 @@ class Program:
                 profile = known.seconds(size, costs.seconds(turns, machine))
                 costs = replace(costs, other_size=bool(profile))
             costs = replace(costs, profile=profile)
+        elif _same_hardware(machine, here):
+            own = self._walked(None, trips)
+            costs = costs.times(own.costs.off(own.turns, here), turns, machine)
         return Walked(turns, costs, machine)
 
     def _trips_in(self, trace: Trace | None) -> int:
@@ -474,6 +502,15 @@ class Program:
     @cached_property
     def _weighed(self) -> Weighed:
         return shared_compiler().ask(Weigh(self.question.source))
+
+    def _loop_times(self, threads: int) -> LoopTimes:
+        """Of its loops, as they are compiled, by so many threads."""
+        if threads not in self._times:
+            stage = next((each for each in self.built.stages if each.name == "loops"), None)
+            text, entry = "" if stage is None else stage.text, self.binary.manifest.entry
+            question = TimeLoops(self.question.source, text, entry, threads)
+            self._times[threads] = shared_compiler().ask(question)
+        return self._times[threads]
 
     def _profile(self, threads: int | None = None) -> Profile:
         """Of its runs with so many threads, here."""
@@ -601,6 +638,8 @@ class Program:
         Ranks on other machines that see the file of a mapped array (`numpy.load(…, mmap_mode="c")`)
         read their parts of it there; to others they are sent. The trace's note says which.
         """
+        check_timeout(timeout)
+        _check_place(cluster, threads)
         self.printed = Printed()
         if any(isinstance(array, OnDevice) for array in self.arrays.values()):
             return self._run_in_place(
@@ -892,6 +931,28 @@ class Program:
 _ASSERTED = "an assertion does not hold: "
 
 
+def check_timeout(timeout: object) -> None:
+    """OptionError for what is no number of seconds."""
+    if timeout is None or (isinstance(timeout, int | float) and 0 < timeout <= _MOST_TIMEOUT_S):
+        return
+    raise OptionError(f"timeout must be seconds, more than 0; got {shortened(repr(timeout), 60)}")
+
+
+def _check_place(cluster: object, threads: object) -> None:
+    """OptionError for where a run cannot be."""
+    if not isinstance(cluster, OneRank | None) and not hasattr(cluster, "topology"):
+        raise OptionError(
+            f"a program runs on a cluster, not on {type(cluster).__name__}",
+            hint="the number of ranks is an option of compile: ranks=2",
+        )
+    if not isinstance(threads, int | None):
+        raise OptionError(f"threads must be a whole number; got {shortened(repr(threads), 60)}")
+
+
+_MOST_TIMEOUT_S = 1e9
+"""More than any run: `select` takes no more than some 10^9 s."""
+
+
 def _step_in(journal: IO[bytes]) -> int:
     """The task that a reference run has begun last; -1 before the first."""
     journal.seek(0)
@@ -902,6 +963,14 @@ def _step_in(journal: IO[bytes]) -> int:
 def _type_of(array: np.ndarray) -> str:
     """`float32[20, 30]`."""
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def _same_hardware(machine: Topology, other: Topology) -> bool:
+    """Whether the nodes of both are as fast, however many ranks they have."""
+    kinds, others = (
+        {replace(node.hardware, ranks=1) for node in each.speeds.nodes} for each in (machine, other)
+    )
+    return kinds == others
 
 
 def _modelled(demand: Demand | None, ceilings: Ceilings | None) -> str:

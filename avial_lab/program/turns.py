@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from avial_lab.artifact.explanation import LoopReport
 from avial_lab.artifact.kernels import KernelRow
-from avial_lab.compiler.requests import Build, Built, Walk, Weighed
+from avial_lab.compiler.requests import Build, Built, LoopTimes, Walk, Weighed
 from avial_lab.core.errors import OptionError
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.turns import Turns
@@ -79,6 +79,11 @@ def whole_demands(
             known.loaded_bytes + round(times * demand.loaded_bytes),
         )
     return found
+
+
+def whole_times(begun: Mapping[str, int], times: LoopTimes) -> dict[str, CoreTime]:
+    """Of each phase over all its turns."""
+    return {name: each.times(begun[name]) for name, each in times.phases.items() if name in begun}
 
 
 def launches_by_phase(kernels: Iterable[KernelRow]) -> dict[str, float]:

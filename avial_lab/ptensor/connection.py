@@ -6,6 +6,7 @@ Recording -> the engines' arrays; array -> NumPy array.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import weakref
 from collections import OrderedDict
@@ -597,7 +598,7 @@ def default_place() -> Cluster | OneProcess | OwnRanks:
     if found is not None and not found.is_stopped:
         return found
     wanted = os.environ.get("AVIAL_RANKS", "1")
-    if not wanted.isdecimal() or int(wanted) < 1:
+    if not re.fullmatch(r"[0-9]{1,6}", wanted) or int(wanted) < 1:
         raise OptionError(f"AVIAL_RANKS is {wanted!r}, no number of ranks")
     if int(wanted) == 1:
         return own_ranks()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -78,16 +80,17 @@ def test_a_damaged_entry_that_cannot_be_removed_counts_as_none(
 def test_what_others_remove_while_it_is_pruned_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    facts = Path.lstat
+    listed = os.scandir
 
-    def gone(path: Path) -> object:
-        if path.name == "removed":
-            raise FileNotFoundError(2, "No such file or directory")
-        return facts(path)
+    def gone(folder: Path) -> object:
+        with listed(folder) as entries:
+            found = list(entries)
+        (folder / "removed").unlink(missing_ok=True)
+        return contextlib.nullcontext(found)
 
     store = Cache(tmp_path / "cache")
     store.put("removed", b"payload")
-    monkeypatch.setattr(Path, "lstat", gone)
+    monkeypatch.setattr(os, "scandir", gone)
     monkeypatch.setattr(avial_lab.core.cache, "LIMIT_BYTES", 0)
     store.put("key", b"payload")
     assert not caplog.records
@@ -112,6 +115,17 @@ def test_the_oldest_entries_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     kept = sorted(path.name for path in (tmp_path / "cache").iterdir())
     assert len(kept) == 2
     assert "key3" in kept
+
+
+def test_a_folder_is_looked_through_once_in_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    monkeypatch.setattr(Cache, "_prune", lambda cache: looks.append(cache))
+    monkeypatch.setattr(avial_lab.core.cache, "LIMIT_BYTES", 8000)
+    for k in range(9):
+        Cache(tmp_path / "cache").put(f"key{k}", bytes(250))
+    assert len(looks) == 2  # at the first, and with an eighth of the limit more
 
 
 def test_two_writers_of_one_key(tmp_path: Path) -> None:

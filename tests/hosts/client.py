@@ -6,6 +6,7 @@
     stay MIB           an array of that size, of numbers that differ little, that stays with the
                        ranks, and comes back
     slurm NODES PPN    the same on nodes of Slurm's
+    profile NAME N     the same of N ranks by a profile of ipyparallel's
     run STEPS          that many steps of a heat equation, checked against the reference
     leave | stop       as Cluster's
 
@@ -67,9 +68,14 @@ class Client:
     def slurm(self, nodes: str, ppn: str) -> None:
         self._start(Slurm(int(nodes), int(ppn), time="10:00"))
 
+    def profile(self, name: str, ranks: str) -> None:
+        self._began(Cluster.start(int(ranks), gpu=0, profile=name))
+
     def _start(self, where: Where) -> None:
-        self.untouched = True
-        self.cluster = Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0)))
+        self._began(Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0))))
+
+    def _began(self, cluster: Cluster) -> None:
+        self.untouched, self.cluster = True, cluster
         facts = self.cluster.status.facts
         pids = {
             "controller": self.cluster._engines.result().controller.pid,  # type: ignore[union-attr]

@@ -26,14 +26,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@contextlib.contextmanager
+def fresh_hosts(count: int) -> Generator[Rig]:
+    """Skips the test, with the reason, where this machine cannot have them."""
+    with contextlib.ExitStack() as stack:
+        try:
+            there = stack.enter_context(hosts(count))
+        except NotHere as why:
+            pytest.skip(str(why))
+        yield there
+
+
 @pytest.fixture(scope="session")
 def rig() -> Iterator[Rig]:
     """Hosts that no test breaks."""
-    with contextlib.ExitStack() as stack:
-        try:
-            there = stack.enter_context(hosts(3))
-        except NotHere as why:
-            pytest.skip(str(why))
+    with fresh_hosts(3) as there:
         yield there
 
 

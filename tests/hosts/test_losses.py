@@ -92,6 +92,33 @@ def test_a_host_that_is_lost_before_its_rank_is_there(
         assert "host node2 is lost: control connection: ssh: connect to" in told["error"]
 
 
+@pytest.mark.parametrize(
+    "said", ["open failed: connect failed: No route", "no answer behind a jump"]
+)
+def test_a_host_behind_a_jump_is_lost_before_its_rank_is_there(
+    own_rig: Rig, said: str, record_property: Callable[[str, object], None]
+) -> None:
+    """node2 is reached by ssh through node1 alone: to which it answers no more, or has no address
+    any more.
+    """
+    with (own_rig.folder / "ssh_config").open("a") as config:
+        config.write("Host node2\n  ProxyJump node1\n")
+    own_rig.login.run("cp", str(own_rig.folder / "ssh_config"), "/etc/ssh/ssh_config")
+    node1, node2 = own_rig.hosts["node1"], own_rig.hosts["node2"]
+    with client_on(own_rig) as client:
+        client.say(f"start {NODES} 1")
+        wait_until(lambda: bool(own_rig.processes(own_rig.login, "ssh -x node2")), "mpiexec's ssh")
+        if "No route" in said:
+            node2.cut_off()
+            node1.run("ip", "neigh", "flush", "dev", "eth0")
+        else:
+            node1.cut_off_from(node2)
+        began = time.monotonic()
+        told = client.hear()
+        record_property("told after, in s", time.monotonic() - began)
+        assert f"host node2 is lost: control connection: ssh: {said}" in told["error"]
+
+
 @pytest.mark.parametrize("how", ["cut_off", "die"])
 def test_a_host_that_nobody_reaches_any_more(own_rig: Rig, how: str) -> None:
     with client_on(own_rig) as client:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
 
-from tests.hosts.conftest import client_on, ran_on_files
+from tests.hosts.conftest import HEAT, client_on, fresh_hosts, ran_on_files
 from tests.hosts.rig import NotHere, Rig, slurm, wait_until
 from tests.hosts.test_runs import nothing_left
 
 
 @pytest.fixture(scope="module")
 def environment(rig: Rig) -> Iterator[dict[str, str]]:
-    try:
-        with slurm(rig) as there:
-            yield there
-    except NotHere as why:
-        pytest.skip(str(why))
+    with own_slurm(rig) as there:
+        yield there
 
 
 LAB = (sys.executable, "-m", "avial_lab")
@@ -132,6 +132,96 @@ def test_a_node_that_is_lost_before_its_rank_is_there(own_rig: Rig) -> None:
         assert "host node2 is lost: control connection: Slurm's daemon there" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "start", [("cluster", "start"), ("run", "kernels/gemm")], ids=["cluster", "run"]
+)
+def test_a_job_that_waits_for_nodes_ends_with_its_client(
+    rig: Rig, environment: dict[str, str], start: tuple[str, ...]
+) -> None:
+    """All nodes are taken; no rank is there yet that could end it."""
+    holds = rig.start("srun", "--exclusive", "-N3", "sleep", "infinity", environment=environment)
+    wait_until(lambda: states(rig, environment) == ["R"], "nodes that are taken")
+    wanted = ("--slurm", "-N", "3", "--time", "10:00")
+    waits = rig.start(*LAB, *start, *wanted, environment=environment)
+    wait_until(lambda: "PD" in states(rig, environment), "a job that waits")
+    waits.kill()
+    waits.communicate()
+    wait_until(lambda: states(rig, environment) == ["R"], "the job to be cancelled")
+    holds.terminate()
+    holds.communicate()
+    wait_until(lambda: not in_queue(rig, environment), "free nodes")
+
+
+NOTEBOOK = """
+import sys
+import nbclient, nbformat
+
+cells = sys.stdin.read().split("---")
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c.strip()) for c in cells])
+client = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3")
+with client.setup_kernel():
+    for k, cell in enumerate(cells):
+        done = client.execute_cell(notebook.cells[k], k)
+    nbformat.write(notebook, sys.argv[1])
+    print("there", flush=True)
+    sys.stdin.close()
+    import time
+    time.sleep(3600)
+"""
+
+CELLS = f"""
+%load_ext avial_lab
+import avial_lab, numpy as np, os
+a = np.random.default_rng(0).random((40, 30)); b = a.copy()
+print("kernel", os.getpid())
+---
+%avial cluster start --slurm -N 4 --ppn 1 --time 10:00
+---
+%%avial -o heat --run --check
+{HEAT}
+---
+heat.trace
+"""
+
+
+def test_a_notebook_on_the_login_node_leaves_nothing() -> None:
+    """The heat equation on 4 nodes, with a timeline that names them; then the kernel is killed."""
+    with fresh_hosts(4) as rig, own_slurm(rig) as environment:
+        file = rig.folder / "run.ipynb"
+        process = rig.start(
+            sys.executable, "-c", NOTEBOOK, str(file), environment=environment, asks=True
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(CELLS)
+        process.stdin.close()
+        heard = process.stdout.readline()
+        if "there" not in heard:
+            assert process.stderr is not None
+            raise AssertionError(process.stderr.read())
+        outputs = [
+            output for cell in nbformat.read(file, 4).cells for output in cell.get("outputs", ())
+        ]
+        said = json.dumps(outputs)
+        assert "reference" in said
+        shown = [
+            output["data"]["text/html"]
+            for output in outputs
+            if "text/html" in output.get("data", {})
+        ]
+        assert all(any(f"node{k}" in text for text in shown) for k in range(1, 5))
+        kernel = re.search(r"kernel (\d+)", said)
+        assert kernel is not None
+        rig.login.run("kill", "-9", kernel[1])
+        wait_until(lambda: nothing_left(rig), "the engines to be gone")
+        wait_until(lambda: not in_queue(rig, environment), "the job to be gone")
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
 @contextlib.contextmanager
 def own_slurm(rig: Rig) -> Iterator[dict[str, str]]:
     try:
@@ -143,3 +233,9 @@ def own_slurm(rig: Rig) -> Iterator[dict[str, str]]:
 
 def in_queue(rig: Rig, environment: dict[str, str]) -> str:
     return rig.start("squeue", "-h", environment=environment).communicate(timeout=60)[0]
+
+
+def states(rig: Rig, environment: dict[str, str]) -> list[str]:
+    """Of the jobs in the queue: `PD` of one that waits, `R` of one that runs."""
+    squeue = rig.start("squeue", "-h", "-o", "%t", environment=environment)
+    return squeue.communicate(timeout=60)[0].split()

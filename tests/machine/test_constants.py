@@ -21,7 +21,9 @@ def test_rates_and_sizes_of_machines_stand_in_one_module() -> None:
 def test_each_has_a_unit_and_a_source() -> None:
     text = (ROOT / "machine/constants.py").read_text()
     names = [name for name in vars(constants) if name.isupper()]
-    units = re.compile(r"_(HZ|BYTES|PER_S|S|CYCLES)$|^(BYTES|TERMS|ADDITIONS|REQUESTS|CORES)_")
+    units = re.compile(
+        r"_(HZ|BYTES|PER_S|PER_CYCLE|S|CYCLES)$|^(BYTES|TERMS|ADDITIONS|REQUESTS|CORES)_"
+    )
     # Counts, shares, and bytes per operation.
     bare = {"VECTOR_UNITS", "REACHED_OF_PEAK", "WRITE_COMBINING_STREAMS"}
     bare |= {"REACHED_OF_GPU_MEMORY", "GPU_CACHE_BYTES_PER_FLOP"}

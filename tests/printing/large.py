@@ -29,6 +29,7 @@ from avial_lab.compiler.requests import (
     Exported,
     Foresee,
     Look,
+    LoopTimes,
     PrintBack,
     Proposal,
     Propose,
@@ -38,6 +39,7 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TimeLoops,
     Violation,
     Walk,
     Weigh,
@@ -50,7 +52,7 @@ from avial_lab.core.element_types import ELEMENT_TYPES
 from avial_lab.core.errors import CellSpan
 from avial_lab.core.regions import Box
 from avial_lab.core.table import Table
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.devices import KINDS
 from avial_lab.machine.host import Machine
 from avial_lab.machine.roofline import Ceilings
@@ -194,6 +196,8 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         WeighLayers(source), Simulate(source, Topology.local(99)), Simulated(1.0, (9,) * 999, 9),
         Foresee(source, Topology.local(99)), Export(source), Exported(b"9" * 999),
         Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
+        TimeLoops(source, "loops " * 99, "main", 2),
+        LoopTimes({f"{NAME}{k}": CoreTime(1.0) for k in range(99)}),
         Walk(build, built), Violation("an index leaves a", SPAN), program,
         View(program), Namespace(data),
     ]  # fmt: skip

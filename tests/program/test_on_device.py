@@ -227,6 +227,63 @@ def test_tasks_refuse_what_no_gpu_of_theirs_has() -> None:
         avial_lab.compile(TASKS, arrays={"x": Second(x), "y": y, "z": y.copy()}, ranks=1, gpus=1)
 
 
+LAUNCH = """
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %one = arith.constant 1.0 : f32
+BEFORE
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+INSIDE
+      memref.store %one, %y[%tx] : memref<1000xf32>
+      gpu.terminator
+    }
+"""
+COMPUTED = LAUNCH.replace("INSIDE", "").replace("BEFORE", """
+    %e = memref.load %n[%c0] : memref<1xi32>
+    %threads = arith.index_cast %e : i32 to index
+""")  # fmt: skip
+CLOCK = LAUNCH.replace("INSIDE", "%t = nvvm.read.ptx.sreg.clock : i32").replace(
+    "BEFORE", "%threads = arith.constant 10 : index"
+)
+MAY_FAIL = DOUBLE.replace("y: memref<1000xf32>", "y: memref<1000xf32>, %n: memref<1xi32>").replace(
+    "  return\n", COMPUTED + "  return\n"
+)
+FAILS = f"""avial.schedule %x: memref<1000xf32>, %y: memref<1000xf32> {{
+  %gpu = avial.target {{arch = "gpu"}}
+  %t1 = avial.task %gpu, %x, %y {{{DOUBLE.split("{", 1)[1].split("return")[0]}}}
+  %t2 = avial.task %gpu, %y {{{CLOCK}}}
+}}"""
+
+
+def test_a_run_that_fails_leaves_all_as_it_was() -> None:
+    """The first phase has written all of y when the launch of the second is refused."""
+    x, y = _arrays()
+    y[:] = 7
+    n = np.array([1025], np.int32)
+    program = avial_lab.compile(MAY_FAIL, arrays={"x": There(x), "y": There(y), "n": n}, on="gpu")
+    for seed in range(3):
+        with pytest.raises(RunError, match=r"on gpu0 .*1025 threads.*'y' on the GPU: as before"):
+            program.run(device_seed=seed)
+        np.testing.assert_array_equal(y, 7)
+    n[0] = 10
+    trace = program.run()
+    assert program.plan is not None
+    assert trace.taken_bytes == program.plan.taken_bytes
+    assert trace.taken_bytes == (("gpu0", y.nbytes),)
+    np.testing.assert_array_equal(y, np.r_[np.ones(10), 2 * x[10:]])
+
+
+def test_tasks_that_fail_leave_all_as_it_was() -> None:
+    x, y = _arrays()
+    y[:] = 7
+    program = avial_lab.compile(FAILS, arrays={"x": There(x), "y": There(y)}, ranks=1, gpus=1)
+    for seed in range(3):
+        with pytest.raises(RunError, match=r"task 't2' on gpu0.*clock.*: as before the run"):
+            program.run(device_seed=seed)
+        np.testing.assert_array_equal(y, 7)
+
+
 def test_another_array_than_it_was_compiled_for() -> None:
     x, y = _arrays()
     program = _compiled(There(x), There(y))

@@ -231,7 +231,7 @@ def test_a_machine_without_a_driver_says_so() -> None:
     ownership.give(manifest.inputs)
     loaded.call(manifest.storages, memory, manifest.numbers)
     assert own_error(ownership.error) == "a device failed"
-    assert ownership.device_error()[0].startswith("there is no NVIDIA driver: libcuda.so.1")
+    assert ownership.device_error(1)[0].startswith("there is no NVIDIA driver: libcuda.so.1")
     assert all((data == 1).all() for data in memory)
 
 

@@ -32,6 +32,34 @@ _ROWS = "memref<?x2xi32, strided<[2, 1], offset: 4>>"
 _SPLIT = "memref<?x2x1xi32, strided<[2, 1, 1], offset: 4>>"
 _CUBE = "tensor<1x3x4xi32>"
 
+_UNSIGNED = (("i64", "f32"), ("i64", "bf16"), ("i32", "bf16"))
+
+
+def _converted(name: str, wide: str, real: str) -> str:
+    """Eight numbers that are made wide with their sign, and then taken for unsigned ones."""
+    return "".join(
+        f"""
+  %c{k}{name} = arith.constant {k} : index
+  %x{k}{name} = memref.load %a[%c{k}{name}] : memref<8xi8>
+  %n{k}{name} = arith.cmpi slt, %x{k}{name}, %c : i8
+  %w{k}{name} = arith.extsi %n{k}{name} : i1 to {wide}
+  %u{k}{name} = arith.uitofp %w{k}{name} : {wide} to {real}
+  %f{k}{name} = arith.extf %u{k}{name} : {real} to f64
+  memref.store %f{k}{name}, %{name}[%c{k}{name}] : memref<8xf64>"""
+        for k in range(8)
+    )
+
+
+def _all_converted() -> Drawn:
+    names = [f"b{k}" for k in range(len(_UNSIGNED))]
+    heads = "".join(f", %{name}: memref<8xf64>" for name in names)
+    body = "".join(_converted(name, *form) for name, form in zip(names, _UNSIGNED, strict=True))
+    head = f"func.func @f(%a: memref<8xi8>{heads}) {{\n  %c = arith.constant 0 : i8"
+    text = f"{head}{body}\n  return\n}}\n"
+    numbers = np.array([-85, 118, -6, -99, 39, 93, -121, 72], np.int8)
+    return Drawn(text, {"a": numbers, **{name: np.zeros(8) for name in names}})
+
+
 FOUND: dict[str, Drawn] = {
     # A step made the stride of one dimension that of another; MLIR's getDroppedDims then asserts.
     "a step beside an extent of 1": Drawn(
@@ -82,4 +110,6 @@ FOUND: dict[str, Drawn] = {
         {"a": np.arange(12, dtype=np.int32).reshape(1, 3, 4),
          "b": -np.arange(12, dtype=np.int32).reshape(1, 3, 4), "n": _INDEX},
     ),
+    # LLVM's SLP narrows the operand with its sign, and converts it as an unsigned number.
+    "uitofp of a number with its sign": _all_converted(),
 }  # fmt: skip

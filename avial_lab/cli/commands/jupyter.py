@@ -49,13 +49,13 @@ def export_command(options: argparse.Namespace) -> int:
             hint='in the clone: pip install -e ".[lab]"',
         ) from None
     source, output = options.source, options.output
+    notebook = export.read_notebook(source)
     copy = options.to == "ipynb"
     if output is None:
         output = source.with_suffix(".student.ipynb" if copy else ".html")
     if output.resolve() == source.resolve():
         raise BindError(f"{output} would overwrite the notebook", hint="name another with -o")
     check_folders(output)
-    notebook = export.read_notebook(source)
     if options.execute:
         export.execute(notebook, source.parent)
     elif not (copy or export.has_outputs(notebook)):

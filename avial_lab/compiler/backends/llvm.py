@@ -29,8 +29,10 @@ from avial_lab.compiler.backends.tools import (
     PLAIN_LLC,
     llc_command,
     opt_command,
+    opt_with,
     piped,
     run_tool,
+    safeguards,
 )
 from avial_lab.compiler.backends.tools import assembled as _assembled
 from avial_lab.compiler.backends.tools import objects as _objects
@@ -92,7 +94,8 @@ def compile_llvm_ir(
         head, _, rest = found.partition(b"\n")
         size, parts = map(int, head.split())
         code = MachineCode(rest[:size], rest[size:].decode(), parts, cpu)
-    return replace(code, seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return replace(code, guards=safeguards(llvm_ir), seconds=seconds)
 
 
 def unoptimised(llvm_ir: str) -> bytes:
@@ -119,24 +122,28 @@ def begun(llvm_ir: str, cpu: str = NATIVE) -> Generator[Sequence[Underway]]:
 
 
 def _key_of(llvm_ir: str, cpu: str) -> str:
-    commands = (*opt_command(cpu=cpu), *llc_command(cpu), *LINK)
+    commands = (*opt_command(LlvmPart(llvm_ir), cpu), *llc_command(cpu), *LINK)
     tools = (*commands, *runtime_parts(llvm_ir), tool_versions())
     return digest("machine code and parts", llvm_ir, *tools)
 
 
-def assembly_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
+def assembly_command(
+    source: str, result: str, *, parts: int, guards: Sequence[str], cpu: str = NATIVE
+) -> str:
     """The line that makes the assembly `result` from the LLVM IR in `source`."""
     if parts > 1:
         return f"python -m avial_lab.compiler.backends.llvm{_for(cpu)} {source} -o {result}"
-    opt, llc = opt_command(cpu=cpu), llc_command(cpu)
+    opt, llc = opt_with(guards, cpu=cpu), llc_command(cpu)
     return f"{shlex.join(opt)} {source} | {shlex.join(llc)} -o {result}"
 
 
-def optimised_command(source: str, result: str, *, parts: int, cpu: str = NATIVE) -> str:
+def optimised_command(
+    source: str, result: str, *, parts: int, guards: Sequence[str], cpu: str = NATIVE
+) -> str:
     """The line that makes the text of what llc gets."""
     if parts > 1:
         return f"python -m avial_lab.compiler.backends.llvm -S{_for(cpu)} {source} -o {result}"
-    return f"{shlex.join(opt_command(cpu=cpu))} {source} -S -o {result}"
+    return f"{shlex.join(opt_with(guards, cpu=cpu))} {source} -S -o {result}"
 
 
 def _for(cpu: str) -> str:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from avial_lab.compiler.backends.tools import NO_PACKING
 from avial_lab.compiler.catalogue import EXACT_MATH, KERNELS
 from avial_lab.core.command_line import NearestWords
 from avial_lab.core.toolchain import tool
@@ -89,7 +90,7 @@ def pipeline_option(passes: Sequence[str]) -> str:
 
 
 def _line(passes: Sequence[str]) -> str:
-    return f"mlir-opt {shlex.quote(pipeline_option(passes))}"
+    return f"mlir-opt {NO_PACKING} {shlex.quote(pipeline_option(passes))}"
 
 
 def _mlir_opt(passes: Sequence[str], text: str) -> tuple[str, str]:
@@ -103,7 +104,7 @@ def _mlir_opt(passes: Sequence[str], text: str) -> tuple[str, str]:
 
 def mlir_opt(passes: Sequence[str], text: str, *flags: str) -> subprocess.CompletedProcess[str]:
     """How mlir-opt ends with these passes on `text`."""
-    command = [str(tool("mlir-opt")), *flags, pipeline_option(passes)]
+    command = [str(tool("mlir-opt")), NO_PACKING, *flags, pipeline_option(passes)]
     return subprocess.run(
         command, input=text, capture_output=True, text=True, errors="replace", check=False
     )

@@ -60,6 +60,11 @@ PLAIN_LLC = ("llc", "-O1", "-mcpu=native", "-relocation-model=pic", "-fp-contrac
 registers. (With -O0 they are on the stack, and loops take five to ten times as long.)
 """
 
+NO_PACKING = "-vectorize-slp=false"
+"""For what holds `uitofp`: the packing of equal instructions into vectors (SLP) narrows the operand
+of one with its sign, and then takes the narrow number for an unsigned one (`upstream.py`).
+"""
+
 ASSEMBLE = ("llvm-mc", "-filetype=obj")
 
 LINK = ("cc", "-shared")
@@ -109,13 +114,26 @@ def piped(command: Sequence[str], code: bytes) -> bytes:
     return done.stdout
 
 
-def opt_command(part: LlvmPart | None = None, cpu: str = NATIVE) -> tuple[str, ...]:
-    """OPT for this kind of CPU. Our modules name no triple, and without one opt knows of no vector
-    registers.
+def opt_command(part: LlvmPart, cpu: str = NATIVE) -> tuple[str, ...]:
+    """OPT of this part, for this kind of CPU."""
+    return opt_with(safeguards(part.llvm_ir), part.shared, cpu)
+
+
+def opt_with(
+    guards: Sequence[str], shared: Sequence[str] = (), cpu: str = NATIVE
+) -> tuple[str, ...]:
+    """OPT with these safeguards, of a part whose functions `shared` others use. Our modules name no
+    triple, and without one opt knows of no vector registers.
     """
     *first, exported = OPT
-    exported = ",".join([exported, *(part.shared if part is not None else ())])
-    return (*first, f"-mcpu={cpu}", exported, f"-mtriple={host_triple()}", *_tuning())
+    exported = ",".join([exported, *shared])
+    target = (f"-mcpu={cpu}", exported, f"-mtriple={host_triple()}")
+    return (*first, *guards, *target, *_tuning())
+
+
+def safeguards(llvm_ir: str) -> tuple[str, ...]:
+    """Options that keep opt from what it gets wrong in code like this."""
+    return (NO_PACKING,) if " uitofp " in llvm_ir else ()
 
 
 def llc_command(cpu: str = NATIVE) -> tuple[str, ...]:

@@ -130,6 +130,19 @@ def constant_of(value: ir.Value) -> int | None:
     return integer_of(value.owner.operation.attributes["value"])
 
 
+def condition_of(attribute: ir.Attribute) -> tuple[list[bool], ir.AffineMap]:
+    """Whether each part of an affine condition is an equation (else: at least 0), and their left
+    sides: read as it prints, since the bindings do not hand out the set behind the attribute.
+
+    `affine_set<(d0) : (d0 - 1 >= 0, d0 == 0)>` -> [False, True], `(d0) -> (d0 - 1, d0)`
+    """
+    head, _, body = str(attribute).removeprefix("affine_set<").removesuffix(")>").partition(" : (")
+    parts = [part.rsplit(maxsplit=2) for part in body.split(",")]
+    text = f"affine_map<{head} -> ({', '.join(left for left, _, _ in parts)})>"
+    form = ir.AffineMapAttr(ir.Attribute.parse(text, attribute.context)).value
+    return [sign == "==" for _, sign, _ in parts], form
+
+
 def integer_of(attribute: ir.Attribute) -> int | None:
     """The number that it holds, of any width; None where it holds none. (`IntegerAttr.value` ends
     the process at one of more than 64 bits.)

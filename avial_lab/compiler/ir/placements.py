@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,15 +110,19 @@ def placement_of(
         if name not in meshes:
             known = ", ".join(f"@{each}" for each in meshes) or "none"
             raise VerifyError(f"there is no mesh @{name}", hint=f"the meshes are: {known}")
-        listed = [each.strip() for each in ast.literal_eval(axes).split(",")]
-        along = tuple(Along.parse(each) for each in listed if each)
-        placement = Placement(meshes[name], along)
+        placement = Placement(meshes[name], _entries(axes))
         placement.check(type_.rank)
     except VerifyError as error:
         if error.span is None and location is not None:
             error.span = span_of(location)
         raise
     return placement
+
+
+@lru_cache(maxsize=1024)  # the same few, for each value of a program
+def _entries(quoted: str) -> tuple[Along, ...]:
+    listed = [each.strip() for each in ast.literal_eval(quoted).split(",")]
+    return tuple(Along.parse(each) for each in listed if each)
 
 
 def with_placement(type_: ir.Type, placement: Placement | None) -> ir.Type:

@@ -83,5 +83,7 @@ def mlir_opt_line(passes: Sequence[str], source: str, result: str) -> str:
 
 def object_stage(code: MachineCode) -> tuple[Stage, MachineCode]:
     """The last stage: the assembly, to read."""
-    line = assembly_command("llvmir.ll", "object.s", parts=code.parts, cpu=code.cpu)
+    line = assembly_command(
+        "llvmir.ll", "object.s", parts=code.parts, guards=code.guards, cpu=code.cpu
+    )
     return Stage("object", "machine code", "asm", code.assembly, line, code.seconds), code

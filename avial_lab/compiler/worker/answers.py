@@ -12,10 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mlir import ir
+
 from avial_lab.artifact.stages import Inside, StageInside
 from avial_lab.compiler.analysis.accesses.buffers import caller_memory
+from avial_lab.compiler.analysis.costs.core_time import core_times
 from avial_lab.compiler.analysis.costs.demand import demands_in, runs_in
 from avial_lab.compiler.frontends.mlir import is_plain, print_explained, print_module
+from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.program import is_structured, program_function
 from avial_lab.compiler.requests import (
     Analyse,
@@ -27,6 +31,7 @@ from avial_lab.compiler.requests import (
     Export,
     Foresee,
     Look,
+    LoopTimes,
     PrintBack,
     Printed,
     Proposal,
@@ -36,6 +41,7 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
     Simulate,
+    TimeLoops,
     Violation,
     Walk,
     Weigh,
@@ -64,6 +70,7 @@ from avial_lab.compiler.worker.task_demands import task_demands
 from avial_lab.compiler.worker.walk import walked
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.core.files import disk_error
+from avial_lab.machine.cpu import this_cpu
 
 
 def answer(question: Question) -> Answer | AvialError:
@@ -186,6 +193,16 @@ def _weigh(question: Weigh) -> Weighed:
     return Weighed(task_demands(module.operation))
 
 
+def _time_loops(question: TimeLoops) -> LoopTimes:
+    """(The text is a stage's own: it parses.)"""
+    context = ir.Context()
+    register(context)
+    with context:
+        module = ir.Module.parse(question.text)
+    times = core_times(module.operation, question.entry, question.threads, this_cpu())
+    return LoopTimes(times)
+
+
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: build_program,
@@ -197,6 +214,7 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Propose: _propose,
     Resume: resumed,
     RunReference: _reference,
+    TimeLoops: _time_loops,
     Walk: walked,
     Weigh: _weigh,
     WeighLayers: weigh_layers,

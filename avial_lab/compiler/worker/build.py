@@ -14,6 +14,7 @@ from itertools import chain
 from mlir import ir
 
 from avial_lab.artifact.binary import Binary, MachineCode
+from avial_lab.artifact.device_memory import without_copies
 from avial_lab.artifact.explanation import LoopReport
 from avial_lab.artifact.manifest import KnownMessages
 from avial_lab.artifact.plan import Plan
@@ -538,7 +539,9 @@ def planned(
         rank_of={f.phase: f.rank for f in plan.footprints if f.rank >= 0},
     )
     manifest = replace(binary.manifest, kinds=schedule.device_kinds, kernels=kernels)
-    return replace(binary, manifest=manifest), plan, schedule
+    stays = without_copies(plan.stays, manifest.homes, kernels, manifest.tasks)
+    manifest = replace(manifest, stays=stays)
+    return replace(binary, manifest=manifest), replace(plan, stays=stays), schedule
 
 
 def with_code(

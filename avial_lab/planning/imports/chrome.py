@@ -28,7 +28,7 @@ def trace_graph(events: object, path: Path) -> Workflow:
         raise AvialError(f"{path} is no Chrome trace: its traceEvents are no list")
     try:
         return _graph(cast("list[dict[str, Any]]", events), path)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise AvialError(f"{path} is no Chrome trace: {type(error).__name__} {error}") from None
 
 

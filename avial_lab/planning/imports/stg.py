@@ -7,6 +7,7 @@ no unit: seconds here. Messages have no size.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from avial_lab.core.errors import AvialError, CellSpan
@@ -29,7 +30,7 @@ def stg_graph(path: Path) -> Workflow:
     if not lines:
         raise AvialError(f"{path} is empty")
     number, head = lines[0]
-    if len(head) != 1 or not head[0].isdigit():
+    if len(head) != 1 or not re.fullmatch(r"[0-9]{1,9}", head[0]):
         raise wrong(number, "the first line is the number of tasks")
     rows = lines[1:]
     if len(rows) not in (int(head[0]), int(head[0]) + 2):

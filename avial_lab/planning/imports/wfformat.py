@@ -16,7 +16,7 @@ def wfformat_graph(found: dict[str, Any], path: Path) -> Workflow:
     """Raises AvialError for what lacks the members that the format has."""
     try:
         return _graph(found["workflow"], path)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise AvialError(
             f"{path} is not WfFormat: {what}",

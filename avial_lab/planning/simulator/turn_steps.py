@@ -22,6 +22,7 @@ import numpy as np
 from avial_lab.core.runtime_constants import MessageFlag
 from avial_lab.machine.constants import (
     LAUNCH_STEP_S,
+    LONE_PHASE_STEP_S,
     MESSAGE_STEP_S,
     PHASE_STEP_S,
 )
@@ -201,7 +202,9 @@ class _Draft:
         place, activity = self._ordered()
         first = _firsts(place)
         before = np.where(first, -1 - place, np.roll(activity, 1))
-        latency_s[activity[first & self._is_rank(place)]] += PHASE_STEP_S
+        alone = self.roads.topology.ranks == 1 and not self.roads.topology.drivers
+        step_s = LONE_PHASE_STEP_S if alone else PHASE_STEP_S
+        latency_s[activity[first & self._is_rank(place)]] += step_s
         to = np.concatenate([activity, *(edge for edge, _ in self._edges)])
         of = np.concatenate([before, *(edge for _, edge in self._edges)])
         sorting = np.argsort(to, kind="stable")

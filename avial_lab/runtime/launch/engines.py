@@ -62,6 +62,7 @@ from avial_lab.runtime.launch.processes import (
     refuse_crowd,
     start_hint,
 )
+from avial_lab.runtime.launch.profiles import accompany, process_here
 from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_owner, write_record
 from avial_lab.runtime.rank.engine import Facts, Probe
 from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
@@ -413,38 +414,43 @@ class _Starting:
         spec, self.cluster = self.spec, given
         cluster: Any = given  # its `_sync` methods are made at run time
         self.progress("starting the controller")
-        if not spec.profile:
-            self.guardian = Guardian(self.folder, keep_s=spec.keep_s)
+        # What a profile starts nobody else could take up: `ipcluster` keeps such clusters.
+        self.guardian = Guardian(self.folder, keep_s=0 if spec.profile else spec.keep_s)
         self._step(cluster.start_controller_sync)
-        if self.guardian:
-            self.guardian.watch(cluster.controller.pid)
-        if self.guardian and spec.where:
-            self.hub = start_hub(self.folder, spec.where, address, lease_s=spec.lease_s)
-            self.guardian.watch(self.hub.process.pid)
+        self._watch()
+        if spec.where:
+            self.hub = start_hub(
+                self.folder, spec.where, address, self.guardian, lease_s=spec.lease_s
+            )
         if self.asked is not None:
             self.asked.result()
         on = f" on {spec.where}" if spec.where else ""
         self.progress(f"starting {spec.ranks} engines{on}")
         options = _launch_options(spec, self.folder, address, self.hub)
         self._step(lambda: cluster.start_engines_sync(spec.ranks, **options))
-        if self.guardian:
-            self.guardian.watch(cluster.engine_set.pid)
+        self._watch()
         self.client = client = self._step(self._connected)
         self._wait_for_engines()
         if self.address_taken():
             # The engines are there, and what is said over that address is lost.
             raise self._failed("the controller could not listen on one of its addresses")
+        if spec.profile:
+            self.hub = accompany(client, self.folder, self.guardian, lease_s=spec.lease_s)
         engines = EngineSet(
             client, self.folder, launcher=cluster if spec.profile else None,
             guardian=self.guardian, owned=self._processes(),
-            hub=self.hub.process if self.hub else None,
-            controller=cluster.controller.process if not spec.profile else None,
+            hub=self.hub.process if self.hub else None, controller=process_here(cluster.controller),
         )  # fmt: skip
         self.progress("querying the engines")
         _probe(engines)
-        if not spec.profile:
-            _keep(engines, spec, started_s=time.time())
+        _keep(engines, spec, started_s=time.time())
         return engines
+
+    def _watch(self) -> None:
+        """What has been started here."""
+        assert self.guardian is not None
+        for process in self._processes():
+            self.guardian.watch(process.pid)
 
     def address_taken(self) -> bool:
         """Whether the controller, started here, found another where it was to listen: one that had
@@ -474,10 +480,10 @@ class _Starting:
 
     def _processes(self) -> list[psutil.Process]:
         """mpiexec, the controller and the hub, where they were started here."""
-        if self.cluster is None or self.spec.profile:
+        if self.cluster is None:
             return []
         launchers = [*self.cluster.engines.values(), self.cluster.controller]
-        started = [launcher.process for launcher in launchers if launcher and launcher.process]
+        started = [process for one in launchers if (process := process_here(one))]
         return [*started, self.hub.process] if self.hub else started
 
     def _step(self, call: Callable[[], Answer]) -> Answer:
@@ -513,11 +519,13 @@ class _Starting:
                 there, told_s = len(client.ids), time.monotonic()
                 self.progress(f"waiting for engines: {there} of {self.spec.ranks}")
             if not all(map(is_alive, self._processes())):
-                raise self._failed("the engines stopped while they were starting")
+                unreached = silent.lost_at_last()
+                stopped = "the engines stopped while they were starting"
+                raise self._failed(_lost_words(unreached) if unreached else stopped)
             if self.hub and (gone := ended_ranks(self.folder, self.spec.ranks)):
                 raise self._failed(self._end_of(gone[0]))
             if unreached := silent.lost():
-                raise self._failed("host {} is lost: {}".format(*unreached))
+                raise self._failed(_lost_words(unreached))
             if time.monotonic() > deadline:
                 raise self._failed(
                     f"{there} of {self.spec.ranks} engines started within {self.spec.timeout_s:g} s"
@@ -551,6 +559,10 @@ class _Starting:
         elif self.spec.where:
             hint = self.spec.where.hint
         return ClusterError(f"the cluster did not start: {reason}\n{output}".rstrip(), hint=hint)
+
+
+def _lost_words(unreached: tuple[str, str]) -> str:
+    return "host {} is lost: {}".format(*unreached)
 
 
 def _own_cluster(folder: Path, ports: Sequence[int], address: str) -> ipyparallel.Cluster:

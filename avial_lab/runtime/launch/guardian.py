@@ -10,6 +10,7 @@ runs on its own (`python -I -S guardian.py`), without this package.
 
     own PID     I am the owner now; answered `yours`, or `taken by PID` and hung up
     +PID  -PID  watch, forget the process group of that leader       (from the owner alone)
+    last WORDS  a command to run once they are killed, for what is not a process here
     keep        from now on the work outlives me
     busy  idle  a run begins, has ended: nobody else could take up its middle
     end         kill everything; hung up when that is done            (from anybody)
@@ -30,6 +31,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 SOCKET = "guardian.socket"
@@ -91,6 +93,13 @@ class Guardian:
 
     def release(self, pid: int) -> None:
         self._say(f"-{pid}")
+
+    def at_end(self, command: Sequence[str]) -> None:
+        """To be run once what is watched is killed, even where this process ends well. Words
+        without white space; nothing for none.
+        """
+        if command:
+            self._say(f"last {' '.join(command)}")
 
     def keep(self) -> None:
         """From now on what is watched outlives this process, for a while."""
@@ -161,6 +170,7 @@ class Watch:
         self._has_folder = bool(folder)
         self._said = {first: b""}
         self._watched: dict[int, None] = {}
+        self._last: list[str] = []
         self._owner: socket.socket | None = None
         self._owner_pid = ""
         self._kept = self._busy = self._over = self._by_owner = False
@@ -206,6 +216,8 @@ class Watch:
             self._watched[int(word[1:])] = None
         elif word[0] == "-":
             self._watched.pop(int(word[1:]), None)
+        elif word.startswith("last "):
+            self._last = word.split()[1:]
         elif word == "keep":
             self._kept = True
         else:
@@ -242,10 +254,17 @@ class Watch:
                 os.killpg(pid, signal.SIGKILL)
         if self._has_folder:
             _kill_unnamed(self._folder)
+        if self._last:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(self._last, timeout=_LAST_S, check=False, capture_output=True)
         if self._has_folder and not self._by_owner:
             _remove(self._folder)
         for line in self._said:
             line.close()
+
+
+_LAST_S = 10.0
+"""How long the last command may take: its owner, where there is one, waits for it."""
 
 
 def _kill_unnamed(folder: Path) -> None:

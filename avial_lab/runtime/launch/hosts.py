@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.words import count, rank_words
 from avial_lab.machine.cpu import boot_id
+from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.rank import relay
 
 CONNECT_S = 5
@@ -40,8 +42,14 @@ ASK_S = 9.0
 ASK_AGAIN_S = 3.0
 """After which a host is asked whose ranks have not connected, and again."""
 
-_UNREACHED = re.compile(r"connect to host .*")
-"""What ssh says where nobody answers; of a host that is only slow it says something else."""
+_UNREACHED = re.compile(r"connect to host .*|open failed: .*")
+"""What ssh says where nobody answers; of a host that is only slow it says something else. The host
+before it says the second, where it is behind a jump (ProxyJump).
+"""
+
+_BEHIND = re.compile(r"timed out during banner exchange\s+Connection to UNKNOWN")
+_OPENED = "open confirm"
+"""Of `ssh -vv`: the host before it still tries to connect, unless it has said that it did."""
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 """Of a host: what ssh takes for one, and surely not for an option."""
@@ -107,6 +115,10 @@ class Hosts:
             "-ppn", str(self.ppn), "-localhost", address, "-wdir", "/",
         ]  # fmt: skip
 
+    def cancel(self, _: str) -> list[str]:
+        """A rank's connection, its lease, ends it: nobody else has it."""
+        return []
+
     def address(self) -> str:
         """Of this machine, as the hosts see it."""
         return address_towards(self.names)
@@ -151,9 +163,18 @@ def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.Compl
     )  # fmt: skip
 
 
-def _ssh_command(host: str, script: str) -> list[str]:
+def _ssh_command(host: str, script: str, *more: str) -> list[str]:
     options = ["-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
-    return ["ssh", *options, "--", host, script]
+    return ["ssh", *options, *more, "--", host, script]
+
+
+def _why_unreached(said: str) -> str:
+    """Of what `ssh -vv` said; empty where it reached the host, or that is only slow."""
+    if found := _UNREACHED.search(said):
+        return found[0].strip()
+    if _BEHIND.search(said) and _OPENED not in said:
+        return f"no answer behind a jump for {CONNECT_S} s"
+    return ""
 
 
 def _asked(host: str) -> str:
@@ -215,6 +236,12 @@ class Slurm:
             "--chdir=/",
             *(("--overlap",) if inside_slurm() else chosen),
         ]  # fmt: skip
+
+    def cancel(self, name: str) -> list[str]:
+        """The command that ends the job made for that step, which an srun that was killed leaves
+        behind: where it still waits for nodes there is no rank that could.
+        """
+        return [] if inside_slurm() else ["scancel", f"--name={_step(name)}"]
 
     def address(self) -> str:
         """Of this machine, as a node sees it: towards the controller of Slurm, which all reach."""
@@ -348,9 +375,14 @@ class Hub(NamedTuple):
     environment: dict[str, str]
 
 
-def start_hub(folder: Path, where: Where, address: str, *, lease_s: float = relay.LEASE_S) -> Hub:
-    """The ranks' files come to `folder` from now on."""
-    token = secrets.token_hex(32)
+def start_hub(
+    folder: Path, where: Where | None, address: str, guardian: Guardian, *,
+    lease_s: float = relay.LEASE_S, token: str = "",
+) -> Hub:  # fmt: skip
+    """The ranks' files come to `folder` from now on; `guardian` ends it, and what is to start them
+    where that is not a process here. token: of 32 bytes, in hexadecimal digits; new by default.
+    """
+    token = token or secrets.token_hex(32)
     with (folder / "hub.log").open("wb") as log:  # whoever reads our stderr does not wait for it
         process = psutil.Popen(
             [sys.executable, "-I", "-S", relay.__file__, "hub", str(folder), address],
@@ -367,7 +399,10 @@ def start_hub(folder: Path, where: Where, address: str, *, lease_s: float = rela
             f"cannot listen on {address}, where the hosts would connect to",
             hint="`avial-lab doctor --hosts …` checks names and addresses",
         )
-    return Hub(process, where.environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
+    guardian.watch(process.pid)
+    guardian.at_end(where.cancel(folder.name) if where else [])
+    environment = where.environment if where else {}
+    return Hub(process, environment | {relay.HUB: f"{address} {port} {token} {lease_s:g}"})
 
 
 def end_hub(process: psutil.Process) -> None:
@@ -389,6 +424,9 @@ def ended_ranks(folder: Path, ranks: int) -> list[int]:
     except FileNotFoundError:
         return []  # ended from outside
     return [rank for rank in range(ranks) if {f"{rank}.lost", f"{rank}.exit"} & names]
+
+
+_POLL_S = 0.02
 
 
 class SilentHosts:
@@ -413,19 +451,31 @@ class SilentHosts:
             asking = self._asked.get(name)
             if asking is None and time.monotonic() > self._next[name]:
                 self._asked[name] = subprocess.Popen(
-                    _ssh_command(name, "true"), stdin=subprocess.DEVNULL, text=True,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    _ssh_command(name, "true", "-vv"), stdin=subprocess.DEVNULL, text=True,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
                 )  # fmt: skip
             elif asking is not None and asking.poll() is not None:
                 said = self._asked.pop(name).communicate()[1]
                 self._next[name] = time.monotonic() + ASK_AGAIN_S
-                if found := _UNREACHED.search(said):
-                    return name, f"control connection: ssh: {found[0]}"
+                if why := _why_unreached(said):
+                    return name, f"control connection: ssh: {why}"
         return None
+
+    def lost_at_last(self) -> tuple[str, str] | None:
+        """The same where what starts the ranks has given up: each host is asked and waited for."""
+        self._next = dict.fromkeys(self._next, 0.0)
+        asked: set[str] = set()
+        while (found := self.lost()) is None:
+            asked |= self._asked.keys()
+            if not self._asked and asked.issuperset(self._silent.values()):
+                break
+            time.sleep(_POLL_S)
+        return found
 
     def close(self) -> None:
         for asking in self._asked.values():
-            asking.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(asking.pid, signal.SIGKILL)  # with the ssh that it reaches the jump by
             asking.communicate()
 
 

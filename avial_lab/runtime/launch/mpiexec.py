@@ -241,8 +241,7 @@ def _launch(
         command = [str(tool("mpiexec")), "-n", str(ranks), *mpiexec_options()]
         return _Launch([*command, *witnessed(program, directory)], environment(ranks))
     address = where.address()
-    hub = start_hub(directory, where, address)
-    guardian.watch(hub.process.pid)
+    hub = start_hub(directory, where, address, guardian)
     command = [*where.command(), "-n", str(ranks), *where.arguments(address, directory.name)]
     return _Launch(
         [*command, *relayed(program)], environment(ranks, here=False) | hub.environment, hub
@@ -335,6 +334,8 @@ def _await(
                 nodes = node_names(ranks.where, manifest.ranks)
                 reporter.inputs = told(feed.parts, feed.reasons, nodes)
             return list(outcomes.values())
+        if unreached := silent.lost_at_last() if ended else silent.lost():
+            raise host_lost(*unreached)
         for rank in range(manifest.ranks):
             death = read_death(ranks.directory, rank)
             # A journal says that the rank was there; its process may have gone before we looked.
@@ -353,8 +354,6 @@ def _await(
             gone = lost_host(ranks.directory, rank)
             if gone is not None:
                 raise host_lost(*gone)
-        if unreached := silent.lost():
-            raise host_lost(*unreached)
         if ended:
             raise ClusterError(
                 f"mpiexec could not start {ranks.ranks} ranks:\n{ranks.printed()}",

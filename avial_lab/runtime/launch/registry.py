@@ -116,7 +116,7 @@ class Record:
             rest = f"; stops automatically in {rough_seconds(left)}" if left < float("inf") else ""
             state = f"abandoned by {whose}{rest}"
         pids = " ".join(str(process.pid) for process in (*self.launchers, *self.engines))
-        on = f" on {', '.join(self.nodes)}" if self.where else ""
+        on = f" on {', '.join(self.nodes)}" if self.hub else ""
         return f"{self.id}  {self.ranks} engines{on}, {age} old, {state}; pids {pids}"
 
     def __repr__(self) -> str:

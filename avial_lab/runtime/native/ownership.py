@@ -146,9 +146,9 @@ class Ownership:
             for phase, source, dest, copies, nbytes in _rows(self._table(Table.COPIES), 5)
         )
 
-    def device_error(self) -> tuple[str, str | None]:
-        """What a device said when it failed, and what may help."""
-        return device_failure(self.program, self.storages)
+    def device_error(self, ranks: int) -> tuple[str, str | None, str]:
+        """What a device said when it failed, what may help, and its name."""
+        return device_failure(self.program, self.storages, ranks)
 
     def carried(self) -> tuple[tuple[str, ...], ...]:
         """For each of `moves` the arrays that it brings; of a plan alone."""

@@ -117,6 +117,15 @@ def check_room(
             refuse_too_large(stays, ranks, place, free, total.value)
 
 
+def settle(program: LoadedProgram, *, whole: bool) -> bool:
+    """After a run on arrays that the caller has on devices: what it has written there is undone
+    unless the caller has the whole of its results. Whether that could be.
+    """
+    settled = program.library.avial_settle
+    settled.restype = ctypes.c_bool
+    return settled(ctypes.c_bool(whole))
+
+
 def taken_bytes(
     program: LoadedProgram, ranks: int, drivers: Sequence[int]
 ) -> tuple[tuple[str, int], ...]:
@@ -196,13 +205,16 @@ class Places:
         return copied(ctypes.c_int64(source), ctypes.c_int64(dest), ctypes.byref(nbytes))
 
 
-def device_failure(program: LoadedProgram, storages: Sequence[Storage]) -> tuple[str, str | None]:
-    """Why a device failed, and what may help."""
+def device_failure(
+    program: LoadedProgram, storages: Sequence[Storage], ranks: int
+) -> tuple[str, str | None, str]:
+    """Why a device failed, what may help, and its name (empty where none was at fault)."""
     why = program.library.avial_device_why
     why.restype = ctypes.c_char_p
     words = named((why() or b"").decode(errors="replace"), storages)
     full = program.get_global("avial_device_failed") == NO_MEMORY
-    return words, WAY_OUT if full else None
+    place = program.get_global("avial_device_place")
+    return words, WAY_OUT if full else None, place_name(place, ranks) if place >= 0 else ""
 
 
 def named(why: str, storages: Sequence[Storage]) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,12 +19,14 @@ import numpy as np
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import BindError
+from avial_lab.core.words import listed
 from avial_lab.runtime.native.loader import digest
+from avial_lab.runtime.native.places import settle
 from avial_lab.runtime.rank import engine
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Journal
-from avial_lab.runtime.rank.outcome import Spans, ranks_failed, results_of
+from avial_lab.runtime.rank.outcome import Failure, Spans, ranks_failed, results_of
 from avial_lab.runtime.rank.threads import cores
 from avial_lab.runtime.rank.traces import trace_of
 from avial_lab.trace import Trace
@@ -36,8 +39,10 @@ def run(
     spans: Spans | None = None,
     options: Options | None = None,
 ) -> Trace:
-    """Run it on one rank, this process. Where it fails, the host's arrays are as they were, and
-    what it has written on the GPU is undefined.
+    """Run it on one rank, this process. Where it fails, all arrays are as they were: what the
+    program writes on a GPU is saved there before, unless all that it does is one launch (a copy
+    within the GPU's memory; `plan.taken_bytes` has it). A GPU that has given up its context has
+    lost what it had, which is told.
     """
     manifest = binary.manifest
     caller = caller_arrays(manifest, arrays)
@@ -56,15 +61,29 @@ def run(
         )
     program = engine.load(binary.shared_object, digest(binary.shared_object), manifest)
     inputs = caller.inputs_of(0)
+    whole = untouched = False
     with _ONE_AT_A_TIME:
-        outcome = engine.run(
-            program, manifest, 0, inputs, journal=_journal(), options=options, given=given
-        )
-        program.drop_memory()
+        try:
+            outcome = engine.run(
+                program, manifest, 0, inputs, journal=_journal(), options=options, given=given
+            )
+            if outcome.failure is None:
+                whole = True  # whoever interrupts what follows does so when it is done
+                caller.write_results(results_of([outcome]))
+        finally:
+            untouched = settle(program, whole=whole)
+            program.drop_memory()
     if outcome.failure is not None:
-        raise ranks_failed(manifest, {0: outcome.failure}, spans or {})
-    caller.write_results(results_of([outcome]))
+        failure = _with_state(outcome.failure, list(given), untouched=untouched)
+        raise ranks_failed(manifest, {0: failure}, spans or {})
     return trace_of(manifest, [outcome])
+
+
+def _with_state(failure: Failure, arrays: Sequence[str], *, untouched: bool) -> Failure:
+    """`failure` with what became of the arrays on the GPU."""
+    words = f"{listed([repr(name) for name in arrays])} on the GPU"
+    told = f"{words}: as before the run" if untouched else f"the values of {words} are lost"
+    return replace(failure, message=f"{failure.message}; {told}")
 
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -14,7 +14,7 @@ import numpy as np
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.errors import CellSpan, RunError, RunInterrupted
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief, count, rank_words
+from avial_lab.core.words import brief, count, listed, rank_words
 from avial_lab.machine.devices import CPU, kind_named, place_name
 from avial_lab.planning.schedule import Piece, StepKind
 from avial_lab.runtime.rank.clock import Times
@@ -34,7 +34,8 @@ GRACE_S = 0.2
 @dataclass(frozen=True)
 class Failure:
     """What went wrong on a rank that could report it; `step` indexes its program, -1 before the
-    first. `place`: the line and column that are at fault, where that is known better.
+    first. `place`: the line and column that are at fault, where that is known better. device: the
+    name of the one that failed.
     """
 
     message: str
@@ -42,6 +43,7 @@ class Failure:
     hint: str | None = None
     traceback: str = ""
     place: tuple[int, int] | None = None
+    device: str = ""
 
 
 def asserted(text: str, line: int, column: int, step: int) -> Failure:
@@ -124,7 +126,7 @@ def _failed_at(manifest: Manifest, rank: int, failure: Failure, spans: Spans) ->
             spans[here.task], failure.place
         )
         return "" if between else f"in task '{here.task}'"
-    return describe_step(manifest, rank, failure.step)
+    return describe_step(manifest, rank, failure.step, device=failure.device)
 
 
 def _encloses(span: CellSpan, place: tuple[int, int]) -> bool:
@@ -216,17 +218,18 @@ def timed_out(
     )
 
 
-def describe_step(manifest: Manifest, rank: int, step: int) -> str:
+def describe_step(manifest: Manifest, rank: int, step: int, *, device: str = "") -> str:
     """Where a rank is, to follow a verb: `in task 'mul' on cpu1`, `receiving c[0:20] from rank
-    0 (of task 'add')`, `copying c[0:20] from cpu1 to gpu0 (for task 'mul')`.
+    0 (of task 'add')`, `copying c[0:20] from cpu1 to gpu0 (for task 'mul')`. device: that
+    of a task, where it is known.
     """
     here = manifest.at(rank, step)
     if here is None:
         return "before its first task"
     if here.kind is StepKind.RUN:
-        device = manifest.device_of(here.task, rank)
-        emulated = " (emulated)" * kind_named(manifest.kinds.get(device, CPU.name)).emulated
-        return f"in task '{here.task}' on {device}{emulated}"
+        devices = [device] if device else manifest.devices_of(here.task, rank)
+        emulated = kind_named(manifest.kinds.get(devices[0], CPU.name)).emulated
+        return f"in task '{here.task}' on {listed(devices)}{' (emulated)' * emulated}"
     copy = manifest.copy(here)
     if copy is not None:
         source, dest = (place_name(place, manifest.ranks) for place in (copy.source, copy.dest))

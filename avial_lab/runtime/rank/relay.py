@@ -17,7 +17,8 @@ it fell silent (a closed laptop, a cut cable). The hub writes down whom it has, 
     RANK.lost   its host, and how the connection ended, where there came no status; also where the
                 rank gets no answer from another's host any more (MPI's connections)
 
-Both ends run on their own (`python -I -S relay.py hub | rank`), without this package. Every frame
+Both ends run on their own (`python -I -S relay.py hub | rank`), without this package. A rank that
+ipyparallel's launchers have started finds its relay beside it (`beside`: as its child). Every frame
 has a code (HMAC-SHA-256, of a token that never travels, both sides' nonces, and its number).
 """
 
@@ -484,7 +485,9 @@ class Relay:
     """One rank: its process, the folder that it works in, and what became of both."""
 
     def __init__(self, line: Line, rank: int, folder: Path) -> None:
-        self._line, self._rank, self._folder = line, rank, folder
+        self._line, self._rank, self.folder = line, rank, folder
+        self.address = ""
+        """Of this host, on the way to the hub."""
         self._sent: dict[str, bytes] = {}
         self._printed = 0
         self._over = threading.Event()
@@ -503,17 +506,21 @@ class Relay:
                 reasons = {path: unlike(path, seen) for path, seen in there.items()}
                 self._line.send("seen", json.dumps(reasons).encode())
             if words["kind"] == "file":
-                _keep(self._folder, words, data, allowed=_GIVEN.format(rank=self._rank))
+                _keep(self.folder, words, data, allowed=_GIVEN.format(rank=self._rank))
 
     def run(self, program: Sequence[str], environment: dict[str, str]) -> int:
         """Its status, as a shell has it; the connection is told before this returns."""
-        with (self._folder / f"{self._rank}.out").open("ab") as output:
+        with (self.folder / f"{self._rank}.out").open("ab") as output:
             process = subprocess.Popen(
-                [word.replace(PLACE, str(self._folder)) for word in program],
-                env=environment, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output,
+                [word.replace(PLACE, str(self.folder)) for word in program],
+                env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, close_fds=False,  # MPI's start hands a connection down
                 preexec_fn=_die_with_parent,
             )  # fmt: skip
+        return self.stay_with(process)
+
+    def stay_with(self, process: subprocess.Popen[bytes] | _Parent) -> int:
+        """Its status; as `run`."""
         signal.signal(signal.SIGTERM, lambda *_: self._over.set())
         threading.Thread(target=self._listen, daemon=True).start()
         status = self._follow(process)
@@ -533,7 +540,7 @@ class Relay:
         while not self._noted.wait(_STEP_S) and silence.lasted_s() < LAST_WORDS_S:
             continue
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> int:
+    def _follow(self, process: subprocess.Popen[bytes] | _Parent) -> int:
         beat = time.monotonic()
         while process.poll() is None and not self._over.is_set():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -572,7 +579,7 @@ class Relay:
         """What changed since the last time."""
         with contextlib.suppress(FileNotFoundError):
             self._send_changed("journal")
-        path = self._folder / f"{self._rank}.out"
+        path = self.folder / f"{self._rank}.out"
         size = path.stat().st_size
         while size > self._printed:
             with path.open("rb") as file:
@@ -586,7 +593,7 @@ class Relay:
 
     def _send_changed(self, kind: str) -> None:
         name = f"{self._rank}.{kind}"
-        data = (self._folder / name).read_bytes()
+        data = (self.folder / name).read_bytes()
         if data != self._sent.get(name):
             self._line.send("file", data, name=name, first=True, last=True)
             self._sent[name] = data
@@ -595,10 +602,10 @@ class Relay:
         """All that the rank left; that it has an outcome comes last."""
         self._send_news()
         way = _Way(self._line)
-        for path in _numbered(self._folder, self._rank, "out"):
+        for path in _numbered(self.folder, self._rank, "out"):
             way.send(path)
         for kind in ("fault", "outcome"):
-            path = self._folder / f"{self._rank}.{kind}"
+            path = self.folder / f"{self._rank}.{kind}"
             if path.exists() and path.stat().st_size:
                 way.send(path)
 
@@ -630,28 +637,67 @@ def unanswered(pid: int) -> str:
 
 def rank(program: Sequence[str]) -> int:
     """Start `program` as the rank that MPI's start says we are, and stay with it."""
-    address, port, token, lease_s = os.environ[HUB].split()
-    here, number = socket.gethostname(), _rank_number()
     environment = {name: value for name, value in os.environ.items() if name != HUB}
+
+    def run(relay: Relay) -> int:
+        profile = relay.folder / "profile"  # which ipyparallel's engines want
+        profile.mkdir()
+        given = {FOLDER: str(relay.folder), "IPP_PROFILE_DIR": str(profile)}
+        known = _ASKED | environment | given
+        known |= _network(relay.address, known) | _crowd(known)
+        return relay.run(program, known)
+
+    relay, status = _relayed(_rank_number(), run)
+    if relay.lapsed:
+        _end_starter(os.getppid())
+    if relay.ended and OWN_JOB in os.environ:
+        # An srun that was killed leaves its allocation behind, until the time limit.
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired, KeyError):
+            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]], timeout=10, check=False)
+    return status
+
+
+def beside(number: int) -> int:
+    """Stay with the rank of that number, which has started us, and learns the folder for its files
+    from our first line.
+    """
+    parent = _Parent(os.getppid())
+    starter = _parent_of(parent.pid)
+
+    def stay(relay: Relay) -> int:
+        (relay.folder / f"{number}.out").touch()
+        sys.stdout.write(f"{relay.folder}\n")
+        sys.stdout.flush()
+        return relay.stay_with(parent)
+
+    relay, status = _relayed(number, stay)
+    parent.kill()  # where the hub went before we stayed with it
+    if relay.lapsed:
+        _end_starter(starter)
+    return status
+
+
+def _relayed(number: int, stay: Callable[[Relay], int]) -> tuple[Relay, int]:
+    """The relay of that rank, and what `stay` returns, which has its folder as long as it lasts;
+    SystemExit where there is no hub.
+    """
+    address, port, token, lease_s = os.environ[HUB].split()
+    here = socket.gethostname()
     try:
         connection = socket.create_connection((address, int(port)), timeout=_CONNECT_S)
         line = Line(connection, bytes.fromhex(token), hub=False)
     except (OSError, EOFError) as error:
-        sys.stderr.write(f"rank {number} on {here} cannot reach {address}:{port}: {error}\n")
-        return 1
+        message = f"rank {number} on {here} cannot reach {address}:{port}: {error}"
+        raise SystemExit(message) from None
     folder = Path(tempfile.mkdtemp(prefix=f"avial-rank-{number}-"))
     remover = _remove_at_our_end(folder)
     relay = Relay(line, number, folder)
     try:
+        relay.address = connection.getsockname()[0]
         line.limit_s = float(lease_s)
         line.send("hello", rank=number, host=here, pid=os.getpid())
         relay.take_files()
-        profile = folder / "profile"  # which ipyparallel's engines want
-        profile.mkdir()
-        environment |= {FOLDER: str(folder), "IPP_PROFILE_DIR": str(profile)}
-        environment = _ASKED | environment
-        environment |= _network(connection.getsockname()[0], environment) | _crowd(environment)
-        status = relay.run(program, environment)
+        status = stay(relay)
     except GONE as error:
         sys.stderr.write(f"rank {number} on {here} lost {address}: {error or 'closed'}\n")
         status = 1
@@ -659,13 +705,39 @@ def rank(program: Sequence[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         line.close()
         remover.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
-    if relay.lapsed:
-        _end_starter()
-    if relay.ended and OWN_JOB in os.environ:
-        # An srun that was killed leaves its allocation behind, until the time limit.
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired, KeyError):
-            subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]], timeout=10, check=False)
-    return status
+    return relay, status
+
+
+class _Parent:
+    """The process that started this one: what a Popen has of one that this one started, but for its
+    status, which only its own parent learns.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        return None if os.getppid() == self.pid else 0
+
+    def wait(self, timeout: float = float("inf")) -> int:
+        until = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("", timeout)
+            time.sleep(_LOOK_S)
+        return 0
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self.poll() is None:
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _parent_of(pid: int) -> int:
+    """0 where that is not known (Linux)."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def _rank_number() -> int:
@@ -733,12 +805,11 @@ def _interfaces() -> Iterator[tuple[str, str]]:
                 yield name, socket.inet_ntoa(answer[20:24])
 
 
-def _end_starter() -> None:
+def _end_starter(pid: int) -> None:
     """mpiexec's proxy on this host would wait for the client for ever."""
-    parent = os.getppid()
     with contextlib.suppress(OSError):
-        if Path(f"/proc/{parent}/comm").read_text().startswith("hydra"):
-            os.kill(parent, signal.SIGKILL)
+        if Path(f"/proc/{pid}/comm").read_text().startswith("hydra"):
+            os.kill(pid, signal.SIGKILL)
 
 
 _MAIN: dict[str, Callable[..., object]] = {"hub": hub, "rank": rank}
@@ -747,5 +818,7 @@ if __name__ == "__main__":
     _role, *_rest = sys.argv[1:]
     if _role == "hub":
         hub(Path(_rest[0]), _rest[1])
+    elif _role == "beside":
+        sys.exit(beside(int(_rest[0])))
     else:
         sys.exit(rank(_rest))

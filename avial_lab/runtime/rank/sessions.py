@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Protocol
@@ -16,7 +16,6 @@ from typing import Protocol
 import numpy as np
 
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
-from avial_lab.core.buffers import Storage
 from avial_lab.core.device_arrays import DeviceArray
 from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
 from avial_lab.planning.schedule import Piece, StepKind
@@ -117,7 +116,7 @@ class StepSession:
         if self.manifest.drivers:
             addresses = [data.ctypes.data for data in self.seat.memory.values()]
             ran = address(self._rows[self._stamps :]) if traced else 0
-            self._given = given_rows(self.manifest.storages, self.seat.given)
+            self._given = given_rows(self.manifest, self.seat.given, complete=True)
             tell_given(self.seat.program, self._given)
             self._places.begin(
                 self.manifest.storages,
@@ -135,9 +134,10 @@ class StepSession:
     def failure(self) -> Failure | None:
         """The first MPI call that failed; `avial_error` is its code, and 32 bits up its step."""
         if self.manifest.drivers and self._places.failed:
-            program = self.seat.program
-            why, hint = device_failure(program, self.manifest.storages)
-            return Failure(why, step=program.get_global("avial_device_step"), hint=hint)
+            program, manifest = self.seat.program, self.manifest
+            why, hint, device = device_failure(program, manifest.storages, manifest.ranks)
+            step = program.get_global("avial_device_step")
+            return Failure(why, step=step, hint=hint, device=device)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -199,8 +199,8 @@ class OwnedSession:
                 "avial_counts_capacity": MOST_PHASES,
             }
         )
-        rows = given_rows(self.manifest.storages, seat.given)
         manifest = self.manifest
+        rows = given_rows(manifest, seat.given, complete=bool(manifest.rounds))
         if manifest.drivers:
             self._told = choose(
                 seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
@@ -225,8 +225,8 @@ class OwnedSession:
     def failure(self) -> Failure | None:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
         if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
-            why, hint = self._ownership.device_error()
-            return Failure(why, step=self._ownership.error >> 32, hint=hint)
+            why, hint, device = self._ownership.device_error(self.manifest.ranks)
+            return Failure(why, step=self._ownership.error >> 32, hint=hint, device=device)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:
@@ -261,16 +261,25 @@ class OwnedSession:
 
 
 def given_rows(
-    storages: Sequence[Storage], given: Mapping[str, tuple[DeviceArray, int]]
+    manifest: Manifest, given: Mapping[str, tuple[DeviceArray, int]], *, complete: bool
 ) -> np.ndarray:
-    """`GivenArray` of devices/places.h, a row for each."""
+    """`GivenArray` of devices/places.h, a row for each. What is there is saved where the program is
+    foreseen to write it, or where nobody knows (not `complete`).
+    """
+    written = {(stay.storage, stay.place) for stay in manifest.stays}
     rows = [
-        (number, given[storage.name][1], array.address, array.stream)
-        for number, storage in enumerate(storages)
+        (
+            number,
+            place,
+            array.address,
+            array.stream,
+            not complete or (storage.name, place) in written,
+        )
+        for number, storage in enumerate(manifest.storages)
         if storage.name in given
-        for array in (given[storage.name][0],)
+        for array, place in (given[storage.name],)
     ]
-    return np.array(rows, np.uint64).reshape(-1, 4).view(np.int64)
+    return np.array(rows, np.uint64).reshape(-1, 5).view(np.int64)
 
 
 def tell_given(program: LoadedProgram, rows: np.ndarray) -> None:

@@ -56,3 +56,23 @@ def test_whose_kernels_are_whose() -> None:
     assert belongs("a_b_kernel", "a.b")  # as PTX has names
     assert not belongs("t_kernel", "t_kernel_2")
     assert not belongs("t_b_kernel", "t")
+
+
+def test_a_number_with_its_sign_is_no_narrow_unsigned_one() -> None:
+    """`upstream.py`: packed into pairs, they were cvt.rn.f16.u16, -1 would be 65535."""
+    converted = "".join(
+        f"""
+    %o{k} = llvm.mlir.constant({k} : i64) : i64
+    %p{k} = llvm.getelementptr %c[%o{k}] : (!llvm.ptr, i64) -> !llvm.ptr, i16
+    %q{k} = llvm.getelementptr %d[%o{k}] : (!llvm.ptr, i64) -> !llvm.ptr, f16
+    %l{k} = llvm.load %p{k} : !llvm.ptr -> i16
+    %w{k} = arith.extsi %l{k} : i16 to i64
+    %u{k} = arith.uitofp %w{k} : i64 to f16
+    llvm.store %u{k}, %q{k} : f16, !llvm.ptr"""
+        for k in range(2)
+    )
+    text = modules(wide=converted)
+    for name in "cd":
+        text = text.replace(f"%{name}: !llvm.ptr", f"%{name}: !llvm.ptr {{llvm.noalias}}")
+    ptx, _ = compile_each(text)
+    assert ptx["wide"].count("cvt.rn.f16.u64") == 2

@@ -10,8 +10,15 @@ import pytest
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
-from avial_lab.machine.constants import EAGER_BYTES, LAUNCH_STEP_S, MESSAGE_STEP_S, PHASE_STEP_S
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.constants import (
+    EAGER_BYTES,
+    LAUNCH_STEP_S,
+    MESSAGE_STEP_S,
+    PHASE_STEP_S,
+    THREADS_MEET_S,
+)
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.devices import CUDA
 from avial_lab.machine.platform import (
     ASSUMED,
@@ -98,6 +105,32 @@ def test_ranks_divide_a_phase_by_its_work() -> None:
     assert _of(trace, EventKind.TASK, 1) == [(BEGIN, BEGIN + 1)]
     assert trace.turns == (("S0", 1),)
     assert trace.simulated
+
+
+def test_compiled_loops_say_how_long_they_keep_a_core_busy() -> None:
+    """Of four million cycles a rank has three quarters; threads that meet take each rank's time."""
+    shares = [(0, -1, 3, 0, 3.0, 24), (1, -1, 1, 0, 1.0, 8)]
+    turns = _turns(2, [[0, 0, -1, 0]] * 2, _pattern(shares))
+    loops = {1: {"S0": CoreTime(4e6, teams=10)}, 2: {"S0": CoreTime(0.0)}}
+    costs = PhaseCosts({"S0": Demand(1, 1)}, loops=loops)
+    trace = simulated_turns(turns, costs, _cluster(2))
+    cycle_s = this_cpu().flops_per_cycle / (2 * FLOPS_PER_S)
+    for rank, part in ((0, 3), (1, 1)):
+        seconds = sum(e.duration_s for e in trace.events if e.rank == rank)
+        assert seconds == pytest.approx(part * 1e6 * cycle_s + 10 * THREADS_MEET_S)
+
+
+def test_a_run_finds_its_arrays_in_memory() -> None:
+    """512 bytes of A at 64 a second: S0 brings 300, S1 the others, no later turn anything."""
+    patterns = [_pattern([(0, -1, 1, 0, 1.0, 300)], phase=k) for k in range(3)]
+    turns = _turns(1, [[k, k, -1, 0] for k in (0, 1, 2, 0)], *patterns)
+    machine = _cluster(1, memory=64.0)
+    (node,) = machine.speeds.nodes
+    cached = replace(node, caches=((400, 1e30),))
+    platform = replace(machine.speeds, nodes=(cached,))
+    trace = simulated_turns(turns, PhaseCosts(), replace(machine, platform=platform))
+    of_phase = {each.phase: each.seconds for each in trace.totals}
+    assert [of_phase[f"S{k}"] for k in range(3)] == pytest.approx([300 / 64, 212 / 64, 0])
 
 
 def test_turns_shrink_as_what_they_touch() -> None:

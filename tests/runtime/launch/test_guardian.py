@@ -41,3 +41,27 @@ def test_what_was_started_and_not_yet_named_ends_with_its_owner(tmp_path: Path) 
         assert elsewhere.is_running()
     finally:
         elsewhere.kill()
+
+
+TELLS = """
+import sys
+from pathlib import Path
+from avial_lab.runtime.launch.guardian import Guardian
+
+guardian = Guardian(Path(sys.argv[1]))
+guardian.at_end(["touch", sys.argv[2]])
+if sys.stdin.readline():
+    guardian.close()
+"""
+
+
+@pytest.mark.parametrize("said", ["", "close\n"], ids=["killed", "closed"])
+def test_the_last_command_is_run_however_its_owner_ends(tmp_path: Path, said: str) -> None:
+    """It cancels what is no process here: a job that waits (tests/hosts/test_slurm.py)."""
+    folder, touched = tmp_path / "work", tmp_path / "touched"
+    folder.mkdir()
+    command = [sys.executable, "-c", TELLS, str(folder), str(touched)]
+    subprocess.run(command, input=said, text=True, check=True)
+    if said:
+        assert touched.exists()  # at once: `close` waits for it
+    wait_until(touched.exists)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +95,42 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, Line]]:
     hub._ending.set()
     line.close()
     listener.close()
+
+
+STARTS_ITS_RELAY = """
+import subprocess, sys
+relay = subprocess.Popen([sys.executable, "-I", "-S", sys.argv[1], "beside", "1"], stdout=-1)
+print(relay.stdout.readline().decode().strip(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks who its parent is")
+@pytest.mark.parametrize("ended", ["hub", "rank"])
+def test_a_relay_beside_its_rank(tmp_path: Path, ended: str) -> None:
+    """It brings the journal, and ends the rank when the hub is gone; its folder goes then."""
+    hub, kept = socket.create_server(("127.0.0.1", 0)), tmp_path / "hub"
+    kept.mkdir()
+    serves = Hub(kept, hub, TOKEN)
+    threading.Thread(target=serves._accept, daemon=True).start()
+    environment = os.environ | {relay.HUB: f"127.0.0.1 {hub.getsockname()[1]} {TOKEN.hex()} 40"}
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_ITS_RELAY, relay.__file__],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as rank:  # fmt: skip
+        assert rank.stdout is not None
+        folder = Path(rank.stdout.readline().strip())
+        (folder / "1.journal").write_bytes(b"step")
+        wait_until((kept / "1.journal").exists)
+        if ended == "hub":
+            serves._ending.set()
+            serves._lines[1].close()
+        else:
+            rank.kill()
+            wait_until((kept / "1.exit").exists)
+        assert rank.wait() == -signal.SIGKILL
+        wait_until(lambda: not folder.exists())
+    hub.close()
 
 
 def test_a_rank_gets_its_inputs_and_leaves_its_outcome(served, tmp_path):

@@ -14,7 +14,9 @@ each with the reason why it is not more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import tee
 
 from mlir import ir
 
@@ -32,6 +34,7 @@ from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
 from avial_lab.compiler.ir.attributes import DIVIDED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.operations import operations_in
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,38 @@ def partition(function: ir.Operation | ir.OpView) -> tuple[Node, ...]:
 
 def unsplit(function: ir.Operation) -> Iterator[tuple[LoopNest, Splitter]]:
     """The nests that are not split, outer before inner, each with what knows why."""
-    found = _Partition(read_scop(function))
-    yield from found.unsplit(function)
+    global _last
+    key = _Key.of(function)
+    if _last is None or _last.key != key:
+        _last = _Looked(key, tee(_Partition(read_scop(function)).unsplit(function), 1)[0])
+    return copy(_last.nests)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """Of a function: equal as long as nothing in it has changed. Its text tells of attributes and
+    operands, its operations of one that was put in another's place.
+    """
+
+    operations: tuple[ir.Operation, ...]
+    text: str
+
+    @staticmethod
+    def of(function: ir.Operation) -> _Key:
+        return _Key(
+            (function, *operations_in(function)), str(function.get_asm(assume_verified=True))
+        )
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What `unsplit` has found last: passes that ask one after the other seldom change anything."""
+
+    key: _Key
+    nests: Iterator[tuple[LoopNest, Splitter]]
+
+
+_last: _Looked | None = None
 
 
 def summed(op: ir.Operation, nest: ir.Operation) -> Split | Refusal:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mlir import ir
 from mlir.dialects import arith
 
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import condition_of, operations_in
 
 
 def exact_forms(root: ir.Operation) -> None:
@@ -107,12 +107,7 @@ def _exact(form: ir.AffineExpr) -> ir.AffineExpr:
 
 
 def _rewrite_condition(op: ir.Operation) -> None:
-    """The bindings do not hand out the set behind the attribute: it is read as it prints."""
-    head, _, body = str(op.attributes["condition"]).partition("<")[2].partition(" : (")
-    parts = [part.rsplit(maxsplit=2) for part in body.removesuffix(")>").split(",")]
-    text = f"affine_map<{head} -> ({', '.join(left for left, _, _ in parts)})>"
-    form = ir.AffineMapAttr(ir.Attribute.parse(text)).value
+    equal, form = condition_of(op.attributes["condition"])
     exact = [_exact(each) for each in form.results]
-    equal = [sign == "==" for _, sign, _ in parts]
     held = ir.IntegerSet.get(form.n_dims, form.n_symbols, exact, equal)
     op.attributes["condition"] = ir.IntegerSetAttr.get(held)

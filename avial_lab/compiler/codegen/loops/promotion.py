@@ -150,6 +150,32 @@ def _met_before(loop: ir.Operation, group: Group) -> bool:
     return False
 
 
+def into_value(memory: ir.Operation) -> None:
+    """An allocated element that is stored and loaded one after the other is what was stored last,
+    and no memory; whatever else is done with it, it stays.
+
+    before:  affine.store %x, %own[]     %y = affine.load %own[]
+    after:   %x for %y
+    """
+    kind = ir.MemRefType(memory.results[0].type)
+    if len(memory.operands) or not kind.has_static_shape or any(n != 1 for n in kind.shape):
+        return
+    users = [use.owner.operation for use in memory.results[0].uses]
+    if any(op.name not in ACCESSES or op.block != memory.block for op in users):
+        return
+    accesses = [op for view in memory.block.operations if (op := view.operation) in users]
+    if accesses and accesses[0].name not in STORES:
+        return
+    value: ir.Value | None = None
+    for op in accesses:
+        if op.name in STORES:
+            value = op.operands[0]
+        elif value is not None:
+            op.results[0].replace_all_uses_with(value)
+        op.erase()
+    memory.erase()
+
+
 def _where_it_runs(loop: ir.Operation, kinds: Sequence[ir.Type]) -> ir.Operation:
     """A branch, still empty, that is taken where `loop` has an iteration."""
     if loop.name == "scf.for":

@@ -50,6 +50,8 @@ _MATH = {
 }  # fmt: skip
 """Functions of math.h, and NumPy's names of them."""
 
+_MOST_DIGITS = 400  # of an integer constant: octal and zeros in front among them
+
 _WHOLE = ("abs", "labs")
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
@@ -423,6 +425,8 @@ class Conversion:
             suffix = text.lower()[len(text.rstrip("uUlL")) :]
             plain = text.rstrip("uUlL")
             base = 8 if plain.startswith("0") and plain.isdigit() and len(plain) > 1 else 0
+            if len(plain) > _MOST_DIGITS:
+                raise self.refuse(f"an integer of {len(plain):,} digits", "C has 64 bits", node)
             value = int(plain, base)
             wide = "l" in suffix or value >= 1 << (32 if "u" in suffix else 31)
             dtype = f"{'u' if 'u' in suffix else ''}int{64 if wide else 32}"

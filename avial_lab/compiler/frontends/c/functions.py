@@ -29,8 +29,9 @@ from avial_lab.compiler.frontends.c.convert import (
     Refuse,
 )
 from avial_lab.compiler.frontends.c.preprocess import preprocessed
-from avial_lab.compiler.frontends.python.source import GIVEN, FunctionSource
+from avial_lab.compiler.frontends.python.source import GIVEN, FunctionSource, not_too_deep
 from avial_lab.core.errors import AvialError, BindError, CellSpan, ParseError, VerifyError
+from avial_lab.core.words import shortened
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,7 @@ class CFunction:
     def _taken(self, parameter: Parameter, value: object) -> object:
         name, dtype = parameter.name, np.dtype(parameter.dtype)
         if parameter.extents is None:
-            if isinstance(value, np.ndarray) and value.ndim:
-                raise BindError(f"'{name}' is a number in C ({dtype}), and was given an array")
-            number: Any = value
-            return int(number) if parameter.dtype in ("int32", "int64") else dtype.type(number)
+            return _number(name, dtype, value)
         if not isinstance(value, np.ndarray):
             raise BindError(f"'{name}' is an array in C", hint=f"pass numpy.array({name})")
         wanted = "".join(f"[{'' if e is None else e}]" for e in parameter.extents)
@@ -70,6 +68,18 @@ class CFunction:
         return value
 
 
+def _number(name: str, dtype: np.dtype, value: object) -> object:
+    """As C converts it."""
+    number: Any = value
+    try:
+        if isinstance(value, str | bytes) or np.ndim(number):
+            raise TypeError  # Python makes a number of '3', and of an array of one
+        return int(number) if dtype.name in ("int32", "int64") else dtype.type(number)
+    except (TypeError, ValueError, OverflowError):
+        given = "an array" if isinstance(value, np.ndarray) else shortened(repr(value), 40)
+        raise BindError(f"'{name}' is a number in C ({dtype}), and was given {given}") from None
+
+
 def c_function(
     text: str,
     file: str,
@@ -81,7 +91,8 @@ def c_function(
     """The function of that name, by default the only one, in a text that is called `file`."""
     plain = preprocessed(text, file, include=include, define=define or {})
     try:
-        tree = c_parser.CParser().parse(plain, file)
+        with not_too_deep(file):
+            tree = c_parser.CParser().parse(plain, file)
     except c_parser.ParseError as error:
         raise _syntax(str(error), file, text) from None
 
@@ -91,7 +102,8 @@ def c_function(
         return VerifyError(words, span=CellSpan(file, text, line, column), hint=hint or None)
 
     found = _defined(tree, file, name)
-    return _File(tree, file, text, refuse).converted(found)
+    with not_too_deep(file):
+        return _File(tree, file, text, refuse).converted(found)
 
 
 class _File:

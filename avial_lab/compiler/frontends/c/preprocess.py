@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from avial_lab.core.errors import ParseError
+from avial_lab.core.errors import OptionError, ParseError
 from avial_lab.core.toolchain import run, tool
 
 _STANDARD = (
@@ -39,6 +39,10 @@ def preprocessed(
     """Of a text from the file `name`. Raises ParseError with what the preprocessor says."""
     if not define and "#" not in text and "restrict" not in text:
         return f'# 1 "{name}"\n' + _COMMENT.sub(_blank, text)
+    given = [argument for each in include for argument in ("-I", str(each))]
+    given += [f"-D{key}={value}" for key, value in define.items()]
+    if any("\0" in argument for argument in given):
+        raise OptionError("a folder of include, or a macro of define, holds a NUL")
     with tempfile.TemporaryDirectory(prefix="avial-c-") as directory:
         folder = Path(directory)
         for header in _STANDARD:
@@ -46,10 +50,8 @@ def preprocessed(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_GUARDED)
         (folder / "given.c").write_text(f'#line 1 "{name}"\n{text}')
-        places = [argument for each in include for argument in ("-I", str(each))]
-        given = [f"-D{key}={value}" for key, value in define.items()]
         line = [str(tool("cc")), "-E", "-nostdinc", "-I", str(folder / "headers")]
-        line += [*places, *_PLAIN, *given, str(folder / "given.c")]
+        line += [*given, *_PLAIN, str(folder / "given.c")]
         done = run(line, limit_s=_LIMIT_S)
         if done.returncode:
             first = next((one for one in done.stderr.splitlines() if "error" in one), done.stderr)

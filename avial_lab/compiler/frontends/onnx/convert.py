@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from pathlib import Path
@@ -32,7 +32,7 @@ from avial_lab.compiler.frontends.onnx.values import (
 from avial_lab.compiler.frontends.onnx.windows import WINDOWS
 from avial_lab.compiler.frontends.onnx.writer import Writer
 from avial_lab.core.element_types import FLOATS
-from avial_lab.core.errors import AvialError, BindError, ParseError
+from avial_lab.core.errors import AvialError, BindError, OptionError, ParseError
 from avial_lab.core.words import brief, count, listed, shortened
 from avial_lab.planning.optimizers import STEP
 
@@ -99,6 +99,7 @@ def convert(
     Raises ParseError with every node that is not covered.
     """
     onnx = onnx_package()
+    _check_types(dimensions or {}, values or {}, shapes or {})
     if len(model.functions):
         try:
             import onnx.inliner
@@ -111,6 +112,28 @@ def convert(
     return _Conversion(
         model, folder, dict(dimensions or {}), dict(values or {}), dict(shapes or {}), training
     ).run(function)
+
+
+def _check_types(dimensions: object, values: object, shapes: object) -> None:
+    """OptionError for what cannot be a number, an array or a shape."""
+
+    def of(what: str, given: object, right: Callable[[object], bool], example: str) -> None:
+        if not isinstance(given, Mapping) or not all(map(right, given.values())):
+            raise OptionError(
+                f"{what} map names to what is given for them; got {shortened(repr(given), 60)}",
+                hint=f"for example {what}={{{example}}}",
+            )
+
+    def is_shape(given: object) -> bool:
+        return isinstance(given, tuple | list) and all(map(_is_whole, given))
+
+    of("dimensions", dimensions, _is_whole, "'batch': 32")
+    of("values", values, lambda given: isinstance(given, np.ndarray), "'axes': np.array([0])")
+    of("shapes", shapes, is_shape, "'x': (8, 4)")
+
+
+def _is_whole(given: object) -> bool:
+    return isinstance(given, int | np.integer)
 
 
 @dataclass

@@ -46,6 +46,8 @@ def read_model(path: Path) -> Proto:
         data = path.read_bytes()
     except OSError as error:
         raise BindError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise BindError(f"{str(path)!r} cannot be a file's name") from None  # a NUL
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

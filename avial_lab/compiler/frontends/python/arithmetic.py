@@ -103,7 +103,11 @@ class Arithmetic:
             return self.e.value(f"complex.constant {both} : {kind.mlir}")
         if kind.is_bool:
             return self.e.value(f"arith.constant {spelled(value, kind)}")
-        return self.e.value(f"arith.constant {spelled(value, kind)} : {kind.mlir}")
+        text = spelled(value, kind)
+        made = self.e.value(f"arith.constant {text} : {kind.mlir}")
+        if kind.is_float and value.real >= 0 and not text.startswith("-"):
+            self.e.positive.add(made)
+        return made
 
     def _cast(self, ssa: str, before: Kind, after: Kind) -> str:
         if before.dtype == after.dtype:
@@ -216,6 +220,8 @@ class Arithmetic:
         if x.known is None or y.known is None or type(op) not in _PYTHON:
             return None
         left, right = self._as_python(x), self._as_python(y)
+        if _is_huge(op, left, right):
+            raise self.refuse("its value does not fit into 64 bits", "compute it as a float")
         try:
             with np.errstate(all="ignore"):
                 result: Any = _PYTHON[type(op)](left, right)
@@ -279,7 +285,11 @@ class Arithmetic:
         if kind.is_complex:
             return self.e.value(f"complex.{name} {left}, {right} : {kind.mlir}")
         letter = "f" if kind.is_float else "i"
-        return self.e.value(f"arith.{name}{letter} {left}, {right} : {kind.mlir}")
+        made = self.e.value(f"arith.{name}{letter} {left}, {right} : {kind.mlir}")
+        square = name == "mul" and left == right
+        if kind.is_float and (square or (name != "sub" and {left, right} <= self.e.positive)):
+            self.e.positive.add(made)
+        return made
 
     def _quotient(self, x: Number, y: Number) -> Number:
         kind = divided(x.kind, y.kind)
@@ -617,6 +627,15 @@ def _told(yes: bool, no: bool) -> bool | None:
     if yes:
         return True
     return False if no else None
+
+
+def _is_huge(op: ast.operator, x: object, y: object) -> bool:
+    """Whether a power or shift of whole numbers needs more than 64 bits, seen without computing it:
+    `3 ** 10**18` would take all memory.
+    """
+    if type(x) is not int or type(y) is not int or y < 64:
+        return False
+    return (isinstance(op, ast.Pow) and abs(x) > 1) or (isinstance(op, ast.LShift) and x != 0)
 
 
 _PYTHON: dict[type, Callable[[Any, Any], Any]] = {

@@ -217,6 +217,8 @@ class Arrays:
 
     def _wrapped(self, at: Linear, extent: Linear) -> Linear:
         """From the end where it is negative, which only the run knows."""
+        if not self.e.is_affine(at):
+            return self._looked_up(at, extent)
         zero = self.e.value("arith.constant 0 : index")
         index, size = self.e.index(at), self.e.index(extent)
         below = self.e.value(f"arith.cmpi slt, {index}, {zero} : index")
@@ -227,6 +229,20 @@ class Arrays:
             ok = self.e.value(f"arith.cmpi ult, {chosen}, {size} : index")
             self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
         return Linear({chosen: 1})
+
+    def _looked_up(self, at: Linear, extent: Linear) -> Linear:
+        """The same of one that data decide: as a rule one comparison; the rest is a branch."""
+        index, size = self.e.index(at), self.e.index(extent)
+        inside = self.e.value(f"arith.cmpi ult, {index}, {size} : index")
+        name = self.e.fresh()
+        with self.e.block(f"{name} = scf.if {inside} -> (index) {{", end=""):
+            self.e.line(f"scf.yield {index} : index")
+        with self.e.block("} else {"):
+            moved = self.e.value(f"arith.addi {index}, {size} : index")
+            ok = self.e.value(f"arith.cmpi ult, {moved}, {size} : index")
+            self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
+            self.e.line(f"scf.yield {moved} : index")
+        return Linear({name: 1})
 
     def _checked(self, index: Number, extent: Linear) -> Linear:
         whole_index = self.a.value(index, INT64)

@@ -157,19 +157,20 @@ class Elementwise:
             if is_python:
                 self._check_domain(name, ssa)
             dialect = "complex" if kind.is_complex else "math"
-            return Number(kind, ssa=self.t.e.value(f"{dialect}.{name} {ssa} : {kind.mlir}"))
+            made = self.t.e.value(f"{dialect}.{name} {ssa} : {kind.mlir}")
+            if name == "exp" or (name == "sqrt" and ssa in self.t.e.positive):
+                self.t.e.positive.add(made)
+            return Number(kind, ssa=made)
 
         return self.elementwise(kind, compute, x)
 
     def _check_domain(self, name: str, ssa: str) -> None:
         """math.sqrt(-1) raises, where np.sqrt(-1) is nan."""
-        relation = {"sqrt": "oge", "log": "ogt", "log2": "ogt", "log10": "ogt"}.get(name)
-        if relation is None:
+        relation = {"sqrt": "uge", "log": "ugt", "log2": "ugt", "log10": "ugt"}.get(name)
+        if relation is None or (name == "sqrt" and ssa in self.t.e.positive):
             return
         zero = self.t.e.value("arith.constant 0.0 : f64")
-        below = self.t.e.value(f"arith.cmpf {relation}, {ssa}, {zero} : f64")
-        nan = self.t.e.value(f"arith.cmpf uno, {ssa}, {ssa} : f64")
-        ok = self.t.e.value(f"arith.ori {below}, {nan} : i1")
+        ok = self.t.e.value(f"arith.cmpf {relation}, {ssa}, {zero} : f64")
         self.t.a.raise_unless(ok, "ValueError", "math domain error")
 
     def _as_kind(self, x: Value, kind: Kind) -> Value:

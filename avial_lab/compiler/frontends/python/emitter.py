@@ -45,6 +45,8 @@ class Emitter:
     """Where none of these, of the arguments' sizes and integers, is negative, it need not. None:
     it has to.
     """
+    positive: set[str] = field(default_factory=set[str])
+    """Floats without a sign, whatever the data: squares, their sums; or nan."""
     endless: str = ""
     """Why it may run for any time; empty where that does not hang on data."""
 

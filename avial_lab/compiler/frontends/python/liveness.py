@@ -6,7 +6,8 @@ Statements, backwards -> sets of names. Jumps are gone by then (`jumps.py`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from avial_lab.compiler.frontends.python.jumps import StoppedFor
 from avial_lab.compiler.frontends.python.scopes import COMPREHENSIONS, FUNCTIONS, names_in
@@ -18,20 +19,34 @@ NOTHING: Names = frozenset()
 
 def reads(*nodes: ast.AST | None) -> Names:
     """Names that are looked at."""
-    return frozenset(
-        each.id
-        for node in nodes
-        if node is not None
-        for each in names_in(node)
-        if isinstance(each.ctx, ast.Load)
-    )
+    return NOTHING.union(*(_uses_of(node)[0] for node in nodes if node is not None))
 
 
 def assigned(*nodes: ast.AST) -> Names:
     """Names that are bound, anywhere within."""
-    return frozenset(
-        each.id for node in nodes for each in names_in(node) if isinstance(each.ctx, ast.Store)
-    )
+    return NOTHING.union(*(_uses_of(node)[1] for node in nodes))
+
+
+_USES: WeakKeyDictionary[ast.AST, tuple[Names, Names]] = WeakKeyDictionary()
+"""Statements are asked about once for each one before them, and anew in each try of a translation:
+nobody changes them from then on.
+"""
+
+
+def _uses_of(node: ast.AST) -> tuple[Names, Names]:
+    found = _USES.get(node)
+    if found is None:
+        names = list(names_in(node))
+        found = _USES[node] = _loaded(names), _stored(names)
+    return found
+
+
+def _loaded(names: Iterable[ast.Name]) -> Names:
+    return frozenset(each.id for each in names if isinstance(each.ctx, ast.Load))
+
+
+def _stored(names: Iterable[ast.Name]) -> Names:
+    return frozenset(each.id for each in names if isinstance(each.ctx, ast.Store))
 
 
 def live_before(statements: Sequence[ast.stmt], after: Names) -> Names:
@@ -39,6 +54,15 @@ def live_before(statements: Sequence[ast.stmt], after: Names) -> Names:
     for statement in reversed(statements):
         after = _before(statement, after)
     return after
+
+
+def live_after_each(statements: Sequence[ast.stmt], after: Names) -> list[Names]:
+    """Of each statement, names whose values may be looked at behind it."""
+    found: list[Names] = []
+    for statement in reversed(statements):
+        found.append(after)
+        after = _before(statement, after)
+    return found[::-1]
 
 
 def _before(statement: ast.stmt, after: Names) -> Names:
@@ -113,19 +137,19 @@ def counts_of(source: FunctionSource) -> frozenset[str]:
     """Parameters that the function only counts, compares and computes with: what they are decides
     no size and no subscript.
     """
-    tree = source.tree
+    tree = source.tree  # which is changed afterwards: nothing of it is remembered
     names = {each.arg for each in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)
         if isinstance(node, ast.Subscript):
-            names -= reads(node.slice)
+            names -= _loaded(names_in(node.slice))
         if isinstance(node, ast.Call) and not _is_range(node.func):
-            names -= reads(*node.args, *node.keywords)
+            names -= _loaded(n for each in (*node.args, *node.keywords) for n in names_in(each))
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.discard(node.target.id)
         if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS)) and node is not tree:
-            names -= reads(node)
+            names -= _loaded(names_in(node))
     return frozenset(names)
 
 

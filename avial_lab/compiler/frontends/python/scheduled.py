@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from avial_lab.compiler.frontends.python.liveness import assigned, live_before
+from avial_lab.compiler.frontends.python.liveness import assigned, live_after_each, live_before
 from avial_lab.compiler.frontends.python.tasks import Marked, Rounds
 from avial_lab.compiler.frontends.python.values import Array, Fixed, Held, Number
 
@@ -61,8 +61,7 @@ class Scheduled:
     # -- statements --------------------------------------------------------------------------------
 
     def block(self, body: Sequence[ast.stmt], after: frozenset[str]) -> None:
-        for at, node in enumerate(body):
-            live = live_before(body[at + 1 :], after)
+        for node, live in zip(body, live_after_each(body, after), strict=True):
             with self.t.e.at(node):
                 self.statement(node, live)
 

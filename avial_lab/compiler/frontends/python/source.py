@@ -10,11 +10,12 @@ import inspect
 import linecache
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from avial_lab.core.errors import CellSpan, ParseError
+from avial_lab.core.errors import AvialError, CellSpan, ParseError
 
 _NOTEBOOK_CELL = re.compile(r"(?:ipykernel_\d+[/\\]\d+\.py|<ipython-input-(\d+)-[0-9a-f]+>)$")
 
@@ -71,6 +72,20 @@ def source_of(function: Callable[..., object], cell: str | None = None) -> Funct
         )
     tree = _definition(text, function, file)
     return FunctionSource(name, cell or _named(file), text, tree)
+
+
+@contextmanager
+def not_too_deep(name: str) -> Generator[None]:
+    """Where a text is read by recursion: ParseError where Python's stack is too short for it."""
+    try:
+        yield
+    except RecursionError as error:
+        if isinstance(error, AvialError):  # a function's own recursion
+            raise
+        raise ParseError(
+            f"{name} is nested too deeply to be read",
+            hint="give parts of long expressions names of their own; split long chains of elif",
+        ) from None
 
 
 def _definition(text: str, function: Callable[..., object], file: str) -> ast.FunctionDef:

@@ -11,7 +11,7 @@ from avial_lab.compiler.frontends.python.arithmetic import constant
 from avial_lab.compiler.frontends.python.closures import Element
 from avial_lab.compiler.frontends.python.frames import Cell, Restart
 from avial_lab.compiler.frontends.python.kinds import BOOL, Kind
-from avial_lab.compiler.frontends.python.liveness import live_before
+from avial_lab.compiler.frontends.python.liveness import live_after_each, live_before
 from avial_lab.compiler.frontends.python.loops import Loops
 from avial_lab.compiler.frontends.python.values import Fixed, Number, Value
 
@@ -65,8 +65,7 @@ class Statements(Loops):
             return cells.get()
 
     def block(self, body: Sequence[ast.stmt], after: frozenset[str]) -> None:
-        for at, statement in enumerate(body):
-            live = live_before(body[at + 1 :], after)
+        for statement, live in zip(body, live_after_each(body, after), strict=True):
             with self.e.at(statement):
                 self.statement(statement, live)
 

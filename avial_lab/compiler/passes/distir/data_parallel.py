@@ -66,7 +66,7 @@ def batch_of(function: ir.Operation, of: str = "") -> dict[ir.Value, int]:
 def parsed_seed(text: str) -> tuple[str, int]:
     """`x:1` -> ("x", 1)."""
     name, colon, dim = text.partition(":")
-    if not (name and (not colon or dim.isdecimal())):
+    if not (name and (not colon or (dim.isdecimal() and len(dim) < 9))):
         raise ScheduleError(
             f"'{text}' names no dimension of a tensor",
             hint="write NAME:DIMENSION, w1:1 for example",

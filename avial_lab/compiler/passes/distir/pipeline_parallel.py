@@ -85,6 +85,7 @@ class PipelineParallel:
         settle_signature(function)
         if self.microbatches > 1:
             add_axis(module, function, self.microbatches, batch, turns=True)
+            function = program_function(module)
         numbers = [self.flight, self.stages] if self.chunks > 1 else [self.flight][: self.flight]
         told = " ".join([self.schedule, *map(str, numbers)])
         function.attributes[PIPELINE] = ir.StringAttr.get(told, module.context)

@@ -73,11 +73,12 @@ def add_axis(
 ) -> None:
     """Every mesh gets an axis of that length, along which the arguments in `seeds` are divided in
     the dimension that stands there, and others are copies. An argument of which some operation
-    needs blocks alone lies in these from the beginning.
+    needs blocks alone lies in these from the beginning. What held the function before is erased,
+    with it: `program_function(module)` is the new one.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     numbers = {arguments.index(value): dim for value, dim in seeds.items()}
-    for _ in arguments:
+    while True:  # each time with more arguments in blocks
         trial = module.clone().operation
         copy = program_function(trial)
         given: dict[ir.Value, int] = {
@@ -88,7 +89,16 @@ def add_axis(
         if not more:
             break
         numbers |= more
-    _add_axis(module, function, parts, {arguments[k]: d for k, d in numbers.items()}, turns=turns)
+    _become(module, trial)
+
+
+def _become(module: ir.Operation, other: ir.Operation) -> None:
+    """All of `other` in place of what the module holds."""
+    block = module.regions[0].blocks[0]
+    for view in list(block.operations):
+        view.operation.erase()
+    for view in list(other.regions[0].blocks[0].operations):
+        block.append(view.operation)
 
 
 def _scattered(function: ir.Operation) -> Iterator[tuple[int, int]]:
@@ -141,6 +151,8 @@ class Propagation:
     meshes: Mapping[str, Mesh]
     axes: Mapping[str, int]
     moved: dict[tuple[ir.Value, Along], ir.Value] = field(default_factory=dict)
+    placed: dict[ir.Value, Placement] = field(default_factory=dict)
+    """What types say, read once: a type is text in the IR."""
 
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
@@ -159,9 +171,11 @@ class Propagation:
         _erase_unused(block)
 
     def _placement(self, value: ir.Value) -> Placement:
-        placement = placement_of(value.type, self.meshes, value.location)
-        assert placement is not None
-        return placement
+        if value not in self.placed:
+            placement = placement_of(value.type, self.meshes, value.location)
+            assert placement is not None
+            self.placed[value] = placement
+        return self.placed[value]
 
     def _axis(self, value: ir.Value) -> int:
         return self.axes[self._placement(value).mesh.name]
@@ -170,8 +184,8 @@ class Propagation:
         return self._placement(value).along[self._axis(value)]
 
     def _set(self, value: ir.Value, along: Along) -> None:
-        placement = self._placement(value).with_axis(self._axis(value), along)
-        place(value, placement)
+        self.placed[value] = self._placement(value).with_axis(self._axis(value), along)
+        place(value, self.placed[value])
 
     def _pass_through(self, move: ir.Operation) -> None:
         """A move along other axes; one that adds up partial results does so along this one, too."""

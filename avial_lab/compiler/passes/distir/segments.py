@@ -179,19 +179,16 @@ def is_handed_on(op: ir.Operation) -> bool:
 def used_by(op: ir.Operation) -> Iterator[ir.Value]:
     """Operands, and what regions use from outside."""
     yield from op.operands
+    if not len(op.regions):
+        return
+    within = [op, *operations_in(op)]
     inside: set[ir.Value] = set()
-    for inner in operations_in(op):
+    for inner in within:
+        inside.update(inner.results)
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
-        inside.update(inner.results)
-    for region in op.regions:
-        for block in region.blocks:
-            inside.update(block.arguments)
-    for inner in operations_in(op):
-        for operand in inner.operands:
-            if operand not in inside:
-                yield operand
+    yield from (value for inner in within[1:] for value in inner.operands if value not in inside)
 
 
 def _step(move: ir.Operation, cut: Cut) -> int:

@@ -67,7 +67,8 @@ class EmulateGpu:
             if launches:
                 _drop_memory_spaces(module)
                 print_on_host(module, [op for op in _for_the_host(module) if op.name == _PRINT])
-            for op in [op for op in _for_the_host(module) if op.name.startswith("gpu.")]:
+                ops = list(_for_the_host(module))
+            for op in [op for op in ops if op.name.startswith("gpu.")]:
                 _lower_host_operation(op)
 
     def __str__(self) -> str:
@@ -558,7 +559,7 @@ def _for_the_host(module: ir.Operation) -> Iterator[ir.Operation]:
         later = [op for op in inside if op.name == "gpu.launch" and _is_for_devices(op)]
         left_out = {*later, *(op for launch in later for op in operations_in(launch))}
         yield view.operation
-        yield from (op for op in inside if op not in left_out)
+        yield from (op for op in inside if op not in left_out) if left_out else inside
 
 
 def _is_for_devices(launch: ir.Operation) -> bool:

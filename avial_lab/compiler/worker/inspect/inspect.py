@@ -18,7 +18,7 @@ from avial_lab.artifact.binary import MachineCode
 from avial_lab.artifact.stages import Inside, Lines, PassStep, Stage, StageInside
 from avial_lab.compiler.analysis.costs.operation_counts import operation_counts
 from avial_lab.compiler.backends.llvm import assembly_of, bitcode, optimised, optimised_command
-from avial_lab.compiler.backends.tools import host_triple
+from avial_lab.compiler.backends.tools import host_triple, safeguards
 from avial_lab.compiler.catalogue import LAUNCHED
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_in
@@ -173,7 +173,9 @@ def _of_object(stage: Stage, llvm_ir: str, marked: _Marked, cpu: str) -> StageIn
         origins = assembly_origins(stage.text, debug.result(), marked.table)
     opt, llc = dumped_steps(dumps, llvm_ir)
     # llc gets bitcode, not the text: only both together make the stage.
-    command = optimised_command("llvmir.ll", "object.ll", parts=len(code), cpu=cpu)
+    command = optimised_command(
+        "llvmir.ll", "object.ll", parts=len(code), guards=safeguards(llvm_ir), cpu=cpu
+    )
     steps = (
         replace(opt, command=command),
         replace(llc, command=stage.command),

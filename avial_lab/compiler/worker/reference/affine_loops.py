@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import arith, memref, scf
 
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import condition_of, operations_in
 from avial_lab.compiler.worker.reference.forms import extreme, number, values_of
 
 
@@ -141,7 +141,9 @@ def _group(op: ir.Operation, name: str) -> list[int]:
 
 
 def _if(op: ir.Operation) -> Sequence[ir.Value]:
-    relations, left_sides = _condition(op.attributes["condition"])
+    equal, left_sides = condition_of(op.attributes["condition"])
+    is_zero, at_least_zero = arith.CmpIPredicate.eq, arith.CmpIPredicate.sge
+    relations = [is_zero if each else at_least_zero for each in equal]
     holds = arith.constant(ir.IntegerType.get_signless(1), 1)
     for relation, left in zip(relations, values_of(left_sides, op.operands), strict=True):
         holds = arith.andi(holds, arith.cmpi(relation, left, number(0)))
@@ -151,18 +153,6 @@ def _if(op: ir.Operation) -> Sequence[ir.Value]:
         if len(old.blocks):
             _move_branch(old.blocks[0], new.blocks[0])
     return list(branch.results)
-
-
-def _condition(condition: ir.Attribute) -> tuple[list[arith.CmpIPredicate], ir.AffineMap]:
-    """`affine_set<(d0) : (d0 - 1 >= 0, d0 == 0)>` -> [sge, eq] and `(d0) -> (d0 - 1, d0)`: read as
-    it prints, since the bindings do not hand out the set behind the attribute.
-    """
-    head, _, body = str(condition).removeprefix("affine_set<").removesuffix(")>").partition(" : (")
-    parts = [part.rsplit(maxsplit=2) for part in body.split(",")]
-    relations = [arith.CmpIPredicate.eq if sign == "==" else arith.CmpIPredicate.sge
-                 for _, sign, _ in parts]  # fmt: skip
-    text = f"affine_map<{head} -> ({', '.join(left for left, _, _ in parts)})>"
-    return relations, ir.AffineMapAttr(ir.Attribute.parse(text, condition.context)).value
 
 
 def _move_branch(old: ir.Block, into: ir.Block) -> None:

@@ -21,6 +21,7 @@ typedef struct {
     void *library;
     CUDA_CALLS(DECLARE)
     CUDA_MAPPING_CALLS(DECLARE)
+    CUDA_PACKING_CALLS(DECLARE)
 } Calls;
 
 /* Addresses of which `count` parts have memory, each given by its first granule and one past its
@@ -30,6 +31,15 @@ typedef struct {
     size_t bytes;
     int64_t *runs, count;
 } Mapped;
+
+/* Room for a box of short rows on its way, in halves: on the device, on the host, and when the second
+ * to use a half has it from the first and gives it back. */
+typedef struct {
+    CUstream host; /* the host's part; NULL before the first such box */
+    CUdeviceptr there[2];
+    void *here[2];
+    CUevent full[2], empty[2], begun;
+} Packing;
 
 typedef struct {
     CUdevice device;
@@ -47,6 +57,7 @@ typedef struct {
     Mapped *mapped;
     int64_t mapped_count;
     bool maps; /* memory by granules of `GRANULE` bytes */
+    Packing packing[QUEUES];
 } Cuda;
 
 static int64_t cuda_opened; /* devices */
@@ -85,10 +96,10 @@ static bool went_well(CUresult error, const char *what)
     {                                                                                          \
         void *symbol = dlsym(cu.library, #name);                                               \
         memcpy(&cu.name, &symbol, sizeof symbol);                                              \
-        maps = maps && symbol;                                                                 \
+        all = all && symbol;                                                                   \
     }
 
-static bool driver_maps;
+static bool driver_maps, driver_packs;
 
 /* Loads the driver, once it is there. */
 static bool load_driver(void)
@@ -99,9 +110,12 @@ static bool load_driver(void)
     if (!cu.library) return cuda_refuse("there is no NVIDIA driver", dlerror());
     bool found = true;
     CUDA_CALLS(FIND)
-    bool maps = true;
+    bool all = true;
     CUDA_MAPPING_CALLS(FIND_ALSO)
-    driver_maps = maps;
+    driver_maps = all;
+    all = true;
+    CUDA_PACKING_CALLS(FIND_ALSO)
+    driver_packs = all;
     if (found) found = went_well(cu.cuInit(0), "the NVIDIA driver did not start");
     if (!found) {
         dlclose(cu.library);
@@ -172,6 +186,7 @@ static bool use(const Cuda *c)
 }
 
 static bool unmap_memory(Mapped *m);
+static void drop_packing(Packing *p);
 
 static void cuda_close(void *handle)
 {
@@ -183,6 +198,7 @@ static void cuda_close(void *handle)
         for (int64_t k = 0; k < c->address_count; k++) cu.cuMemFree_v2(c->addresses[k]);
         for (int64_t k = 0; k < c->mapped_count; k++) unmap_memory(&c->mapped[k]);
         for (int q = 0; q < QUEUES; q++) {
+            drop_packing(&c->packing[q]);
             for (int k = 0; k < RING; k++)
                 if (c->events[q][k]) cu.cuEventDestroy_v2(c->events[q][k]);
             if (c->streams[q]) cu.cuStreamDestroy_v2(c->streams[q]);
@@ -435,23 +451,172 @@ static void copy_rows(void *context, uint64_t here, uint64_t there, int64_t byte
     if (!c->error) c->error = cu.cuMemcpy2DAsync_v2(&rows, c->stream);
 }
 
-static bool cuda_copy(void *handle, enum Queue queue, const BoxCopy *copy)
+static CUresult copy_box(const BoxCopy *copy, CUstream stream)
 {
-    Cuda *c = handle;
-    if (!use(c)) return false;
-    Copying all = {copy, c->streams[queue], 0};
+    Copying all = {copy, stream, 0};
     uint64_t there = copy->kind == COPY_WITHIN ? copy->source : (uint64_t)(uintptr_t)copy->host;
     bool near = copy->dims > 0 && copy->here[0] < GRANULE; /* else nothing may be mapped between */
     if (near && copy->here[0] >= copy->run_bytes && copy->there[0] >= copy->run_bytes) {
         BoxCopy outer = *copy; /* without the innermost dimension */
         outer.dims--;
-        if (copy->count[0] < 1) return true;
+        if (copy->count[0] < 1) return 0;
         memmove(outer.count, copy->count + 1, sizeof outer.count - sizeof outer.count[0]);
         memmove(outer.here, copy->here + 1, sizeof outer.here - sizeof outer.here[0]);
         memmove(outer.there, copy->there + 1, sizeof outer.there - sizeof outer.there[0]);
         for_each_run(&outer, copy->device, there, copy_rows, &all);
     } else for_each_run(copy, copy->device, there, copy_run, &all);
-    return went_well(all.error, "a copy to or from a GPU failed");
+    return all.error;
+}
+
+/* Packed boxes ---------------------------------------------------------------------------------- */
+
+/* A column of an array has as many rows as the array, of an element each, and over the bus each of
+ * them is a transfer. The device packs such a box, one copy brings it to pinned memory, and the host
+ * unpacks it in a queue of its own; in halves, so that all three go on at once. In: the reverse.
+ *
+ *     queue         pack ─► copy ●        pack ─► copy ●       ○        ● = record, ○ = wait
+ *     host's queue              ○ unpack ●            ○ unpack ●
+ */
+enum { LEAST_ROWS = 64, SHORT_ROW = 512, HALF = 1 << 20 }; /* bytes; no plan counts these halves */
+
+static void drop_packing(Packing *p)
+{
+    for (int h = 0; h < 2; h++) {
+        if (p->there[h]) cu.cuMemFree_v2(p->there[h]);
+        if (p->here[h]) cu.cuMemFreeHost(p->here[h]);
+        if (p->full[h]) cu.cuEventDestroy_v2(p->full[h]);
+        if (p->empty[h]) cu.cuEventDestroy_v2(p->empty[h]);
+    }
+    if (p->begun) cu.cuEventDestroy_v2(p->begun);
+    if (p->host) cu.cuStreamDestroy_v2(p->host);
+    *p = (Packing){0};
+}
+
+static bool can_pack(Packing *p)
+{
+    if (p->host) return true;
+    bool well = !cu.cuStreamCreate(&p->host, CU_NON_BLOCKING) &&
+                !cu.cuEventCreate(&p->begun, CU_NO_TIMING);
+    for (int h = 0; h < 2 && well; h++)
+        well = !cu.cuMemAlloc_v2(&p->there[h], HALF) && !cu.cuMemAllocHost_v2(&p->here[h], HALF) &&
+               !cu.cuEventCreate(&p->full[h], CU_NO_TIMING) &&
+               !cu.cuEventCreate(&p->empty[h], CU_NO_TIMING);
+    if (!well) drop_packing(p);
+    return well;
+}
+
+static int64_t bytes_of_copy(const BoxCopy *copy)
+{
+    int64_t bytes = copy->run_bytes;
+    for (int64_t d = 0; d < copy->dims; d++) bytes *= copy->count[d];
+    return bytes;
+}
+
+static void into_host(void *unused, uint64_t packed, uint64_t there, int64_t bytes)
+{
+    (void)unused;
+    memcpy((void *)(uintptr_t)there, (const void *)(uintptr_t)packed, (size_t)bytes);
+}
+
+static void out_of_host(void *unused, uint64_t packed, uint64_t there, int64_t bytes)
+{
+    into_host(unused, there, packed, bytes);
+}
+
+/* The host's part of a piece, whose `device` is the half in pinned memory. */
+static void on_host(void *piece)
+{
+    const BoxCopy *copy = piece;
+    for_each_run(copy, copy->device, (uint64_t)(uintptr_t)copy->host,
+                 copy->kind == COPY_OUT ? into_host : out_of_host, NULL);
+    free(piece);
+}
+
+typedef struct {
+    Packing *packing;
+    CUstream stream;
+    int64_t pieces;
+    CUresult error;
+} Moving;
+
+/* Puts it into the queues: what fits a half. */
+static CUresult move_piece(Moving *m, const BoxCopy *copy)
+{
+    Packing *p = m->packing;
+    int64_t half = m->pieces++ % 2, stride = copy->run_bytes;
+    size_t bytes = (size_t)bytes_of_copy(copy);
+    bool out = copy->kind == COPY_OUT;
+    BoxCopy within = *copy, *host = malloc(sizeof *host);
+    CUresult error = host ? 0 : CU_NO_MEMORY;
+    if (error) return error;
+    *host = *copy;
+    host->device = (uint64_t)(uintptr_t)p->here[half];
+    within.kind = COPY_WITHIN;
+    within.device = out ? p->there[half] : copy->device;
+    within.source = out ? copy->device : p->there[half];
+    for (int64_t d = 0; d < copy->dims; stride *= copy->count[d++]) {
+        host->here[d] = stride;
+        within.here[d] = out ? stride : copy->here[d];
+        within.there[d] = out ? copy->here[d] : stride;
+    }
+    CUstream first = out ? m->stream : p->host, second = out ? p->host : m->stream;
+    error = cu.cuStreamWaitEvent(first, p->empty[half], 0);
+    if (out && !error) error = copy_box(&within, m->stream);
+    if (out && !error)
+        error = cu.cuMemcpyDtoHAsync_v2(p->here[half], p->there[half], bytes, m->stream);
+    if (!out && !error) error = cu.cuLaunchHostFunc(p->host, on_host, host);
+    if (!error) error = cu.cuEventRecord(p->full[half], first);
+    if (!error) error = cu.cuStreamWaitEvent(second, p->full[half], 0);
+    if (out && !error) error = cu.cuLaunchHostFunc(p->host, on_host, host);
+    if (!out && !error)
+        error = cu.cuMemcpyHtoDAsync_v2(p->there[half], p->here[half], bytes, m->stream);
+    if (!out && !error) error = copy_box(&within, m->stream);
+    return error ? error : cu.cuEventRecord(p->empty[half], second);
+}
+
+/* In pieces that fit a half: parts of the outermost dimension, or of what lies in each of it. */
+static void move_box(Moving *m, const BoxCopy *copy)
+{
+    BoxCopy piece = *copy, slab = *copy;
+    int64_t d = slab.dims = copy->dims - 1;
+    int64_t each = bytes_of_copy(&slab), most = each <= HALF ? HALF / each : 1;
+    for (int64_t at = 0; at < copy->count[d] && !m->error; at += most) {
+        piece.count[d] = copy->count[d] - at < most ? copy->count[d] - at : most;
+        piece.device = slab.device = copy->device + (uint64_t)(at * copy->here[d]);
+        piece.host = slab.host = copy->host + at * copy->there[d];
+        if (each > HALF) move_box(m, &slab);
+        else m->error = move_piece(m, &piece);
+    }
+}
+
+static bool is_packed(const BoxCopy *copy)
+{
+    if (copy->kind == COPY_WITHIN || !copy->dims || copy->run_bytes > SHORT_ROW) return false;
+    return copy->here[0] < GRANULE && bytes_of_copy(copy) >= LEAST_ROWS * copy->run_bytes &&
+           bytes_of_copy(copy) > 0;
+}
+
+/* The queue goes on when the host's part is done, and that begins when the queue is there. */
+static CUresult copy_packed(Packing *p, const BoxCopy *copy, CUstream stream)
+{
+    Moving m = {.packing = p, .stream = stream};
+    m.error = cu.cuEventRecord(p->begun, stream);
+    if (!m.error) m.error = cu.cuStreamWaitEvent(p->host, p->begun, 0);
+    if (!m.error) move_box(&m, copy);
+    if (!m.error && copy->kind == COPY_OUT)
+        m.error = cu.cuStreamWaitEvent(stream, p->empty[(m.pieces - 1) % 2], 0);
+    return m.error;
+}
+
+static bool cuda_copy(void *handle, enum Queue queue, const BoxCopy *copy)
+{
+    Cuda *c = handle;
+    Packing *p = &c->packing[queue];
+    if (!use(c)) return false;
+    bool packed = driver_packs && is_packed(copy) && can_pack(p);
+    return went_well(packed ? copy_packed(p, copy, c->streams[queue])
+                            : copy_box(copy, c->streams[queue]),
+                     "a copy to or from a GPU failed");
 }
 
 static bool cuda_launch(void *handle, enum Queue queue, const Launch *l)

@@ -28,6 +28,7 @@ enum {
     CU_HOST = 1, /* CU_MEMORYTYPE_… */
     CU_DEVICE = 2,
     CU_NO_DEVICE = 100,
+    CU_NO_MEMORY = 2, /* CUDA_ERROR_OUT_OF_MEMORY */
     CU_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_… */
     CU_ORDINAL = 9,
     CU_NEWER_PTX = 222, /* CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
@@ -123,5 +124,11 @@ typedef struct {
                     unsigned long long flags))                                                  \
     CALL(cuMemUnmap, (CUdeviceptr address, size_t bytes))                                       \
     CALL(cuMemSetAccess, (CUdeviceptr address, size_t bytes, const CUaccess *access, size_t count))
+
+/* Since CUDA 10; without them boxes of short rows move a row at a time. */
+#define CUDA_PACKING_CALLS(CALL)                                                                \
+    CALL(cuLaunchHostFunc, (CUstream stream, void (*function)(void *), void *argument))         \
+    CALL(cuMemAllocHost_v2, (void **memory, size_t bytes))                                      \
+    CALL(cuMemFreeHost, (void *memory))
 
 #endif

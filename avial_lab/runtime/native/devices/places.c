@@ -14,6 +14,7 @@ typedef struct {
     Event_ in, out;       /* by copies */
     bool touched, writes; /* by the next launch */
     bool given, over;     /* its memory is the caller's; its last use was */
+    bool keeps;           /* what the caller has there is to be saved before it is written */
 } Lying;
 
 /* Memory of a device that no array has, and what touched it last, as above. bytes: that it takes.
@@ -85,6 +86,20 @@ static struct {
     int64_t *rows, count, ranks;
 } most;
 
+/* What arrays of the caller's had on devices before this run wrote to them, until the caller says how
+ * it ended. lost: it could not be put back. */
+typedef struct {
+    void *device;
+    uint64_t address, copy;
+    int64_t bytes;
+} Saved;
+static struct {
+    const Driver *driver;
+    Saved *rows;
+    int64_t count;
+    bool lost;
+} saved;
+
 int64_t avial_memory_limit, avial_last_arrays;
 const int64_t *avial_last_uses, *avial_granules;
 int64_t avial_granule_runs;
@@ -94,7 +109,7 @@ extern int64_t *avial_journal AVIAL_DEVICE; /* of the program, where the step at
 static const char *places_said = "";
 const char *avial_device_why(void) { return places_said; }
 
-int64_t avial_device_failed, avial_device_step = -1;
+int64_t avial_device_failed, avial_device_step = -1, avial_device_place = -1;
 int64_t *avial_ran;
 
 static struct {
@@ -125,10 +140,13 @@ static const Driver *chosen(void)
     return avial_driver == DRIVER_CUDA ? &cuda_driver : &apart_driver;
 }
 
+/* One of this rank's, which is what fails next if anything does; else NULL. */
 static Place *place_of(int64_t place)
 {
     int64_t k = place - here.ranks;
-    return k >= 0 && k < here.devices && here.places[k].device ? &here.places[k] : NULL;
+    if (k < 0 || k >= here.devices || !here.places[k].device) return NULL;
+    if (!avial_device_failed) avial_device_place = place;
+    return &here.places[k];
 }
 
 /* A device of this rank. */
@@ -331,6 +349,12 @@ static void no_memory(Place *p, int64_t array, const char *why)
     avial_device_failed = DEVICE_NO_MEMORY;
 }
 
+static void count_taken(Place *p, int64_t bytes)
+{
+    p->used += bytes;
+    if (p->used > *most_of(p)) *most_of(p) = p->used;
+}
+
 /* Where the array begins on that device. */
 static uint64_t memory_on(Place *p, int64_t array)
 {
@@ -360,9 +384,81 @@ static uint64_t memory_on(Place *p, int64_t array)
             return 0;
         }
     }
-    p->used += a->bytes;
-    if (p->used > *most_of(p)) *most_of(p) = p->used;
+    count_taken(p, a->bytes);
     return a->address;
+}
+
+/* The caller's arrays --------------------------------------------------------------------------- */
+
+static void forget_saved(void)
+{
+    free(saved.rows);
+    memset(&saved, 0, sizeof saved);
+}
+
+static bool note_saved(Saved one)
+{
+    Saved *rows = realloc(saved.rows, (size_t)(saved.count + 1) * sizeof *rows);
+    if (!rows) return refused("out of memory for devices");
+    saved.rows = rows;
+    saved.driver = here.driver;
+    rows[saved.count++] = one;
+    return true;
+}
+
+/* Before the run writes to it the first time: a run that fails puts back what was there. */
+static bool save(Place *p, int64_t array)
+{
+    const Driver *d = here.driver;
+    Lying *a = &p->arrays[array];
+    Block wanted = {.bytes = bytes_of_shape(&here.shapes[array])};
+    if (!a->keeps) return true;
+    a->keeps = false;
+    if (!wanted.bytes) return true;
+    uint64_t copy = allocated(p, &wanted);
+    if (!copy) {
+        a->bytes = wanted.bytes;
+        no_memory(p, array, avial_device_failed ? places_said : d->why());
+        return false;
+    }
+    count_taken(p, wanted.bytes);
+    BoxCopy whole = {.kind = COPY_WITHIN, .device = copy, .source = a->address,
+                     .run_bytes = wanted.bytes};
+    if (!note_saved((Saved){p->device, a->address, copy, wanted.bytes}) ||
+        !went(d->copy(p->device, QUEUE_OUT, &whole)))
+        return false;
+    a->out = d->record(p->device, QUEUE_OUT);
+    return true;
+}
+
+static void drop_saved(void)
+{
+    for (int64_t k = 0; k < saved.count; k++)
+        saved.driver->release(saved.rows[k].device, saved.rows[k].copy);
+    saved.count = 0;
+}
+
+/* What the run has written to the caller's arrays is undone, as far as the devices still answer. */
+static void put_back(void)
+{
+    const Driver *d = saved.driver;
+    for (int64_t k = 0; k < saved.count; k++) {
+        Saved s = saved.rows[k];
+        BoxCopy whole = {.kind = COPY_WITHIN, .device = s.address, .source = s.copy,
+                         .run_bytes = s.bytes};
+        bool well = d->finish(s.device) && d->copy(s.device, QUEUE_IN, &whole) && d->finish(s.device);
+        saved.lost |= !well;
+    }
+    drop_saved();
+}
+
+bool avial_settle(bool whole)
+{
+    if (whole) drop_saved();
+    else put_back();
+    bool well = !saved.lost;
+    forget_saved();
+    return well;
 }
 
 /* Devices -------------------------------------------------------------------------------------- */
@@ -426,8 +522,9 @@ static bool open_device(Place *p, int64_t number)
 bool avial_places(int64_t ranks, int64_t rank, int64_t devices, const int64_t *driver)
 {
     give_back(false);
+    forget_saved(); /* nobody asked how that run ended */
     avial_device_failed = DEVICE_WELL;
-    avial_device_step = step.number = -1;
+    avial_device_step = step.number = avial_device_place = -1;
     avial_apart_seed = (uint64_t)avial_seed;
     avial_apart_memory = avial_memory_limit;
     here.driver = chosen();
@@ -471,6 +568,7 @@ static bool take_given(const GivenArray *given)
     }
     p->arrays[given->array].address = (uint64_t)given->address;
     p->arrays[given->array].given = true;
+    p->arrays[given->array].keeps = given->keeps;
     return true;
 }
 
@@ -609,6 +707,7 @@ bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box)
     here.copied[pair].bytes += bytes;
     Lying *a = &own->arrays[array];
     if (copy.kind == COPY_OUT) return copy_out(own, a, &copy);
+    if (!save(own, array)) return false;
     if (copy.kind == COPY_IN) return copy_in(own, a, &copy);
     return copy_across(source, &source->arrays[array], own, a, &copy);
 }
@@ -626,6 +725,7 @@ bool avial_touch(int64_t place, int64_t array, int64_t writes)
 {
     Place *p = place_of(place);
     if (!p) return refused("a launch on a place that this rank does not drive");
+    if (writes && !save(p, array)) return false;
     p->arrays[array].touched = true;
     p->arrays[array].writes |= writes != 0;
     return true;
@@ -739,6 +839,7 @@ bool avial_places_end(void)
         well = false;
     }
     bool keeps = !failed && well && here.driver != &null_driver; /* which counts from its opening */
+    if (failed || !well) put_back(); /* as long as there are devices */
     give_back(keeps);
     if (!keeps) avial_places_drop();
     if (failed || !well) refused(first);

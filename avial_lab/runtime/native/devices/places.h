@@ -60,12 +60,17 @@ AVIAL_DEVICE bool avial_place_array(int64_t array, int64_t dimensions, const int
                                     int64_t itemsize, char *host);
 
 /* Arrays of the caller's on devices, of the next run: there the array is at that address, which is
- * neither taken nor given back, and ready once the stream (0: nothing) has done what it was given. */
+ * neither taken nor given back, and ready once the stream (0: nothing) has done what it was given.
+ * keeps: before the run writes to it, what is there is saved on the device, for a run that fails. */
 typedef struct {
-    int64_t array, place, address, stream;
+    int64_t array, place, address, stream, keeps;
 } GivenArray;
 extern const GivenArray *avial_given AVIAL_DEVICE;
 extern int64_t avial_given_count AVIAL_DEVICE;
+
+/* After a run, whether the caller has all of its results: else what it has written to his arrays on
+ * devices is undone. False where that cannot be. */
+AVIAL_DEVICE bool avial_settle(bool whole);
 
 /* That moment is over, and all before it. */
 AVIAL_DEVICE void avial_passed(int64_t moment);
@@ -121,9 +126,11 @@ AVIAL_DEVICE bool avial_host_waits(bool written);
 AVIAL_DEVICE bool avial_places_end(void);
 
 /* For programs whose steps are known before they run. What fails is in `avial_device_failed`, and
- * nothing is launched or copied from then on; the step in which it failed, -1 before the first. */
+ * nothing is launched or copied from then on; the step in which it failed, -1 before the first; and,
+ * for all programs, the place of the device. */
 enum DeviceFailure { DEVICE_WELL, DEVICE_FAILED, DEVICE_NO_MEMORY };
-extern int64_t avial_device_failed AVIAL_DEVICE, avial_device_step AVIAL_DEVICE;
+extern int64_t avial_device_failed AVIAL_DEVICE, avial_device_step AVIAL_DEVICE,
+    avial_device_place AVIAL_DEVICE;
 
 /* When each launch ran: two words for each step, ns of CLOCK_MONOTONIC; where it is not NULL. */
 extern int64_t *avial_ran AVIAL_DEVICE;

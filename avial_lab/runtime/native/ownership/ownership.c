@@ -335,6 +335,7 @@ void avial_bring_back(void)
     derive_results();
     keep_results();
     note_stays();
+    keep_copies();
     start_copies(false);
     if (!run.plan && !avial_places_end()) fail(ERROR_DEVICE);
 }

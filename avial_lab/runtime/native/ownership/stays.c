@@ -31,13 +31,15 @@ static void note_granules(Stay *s, const Array *a, const i64 *box)
     mark(s->granules, a, box, stride, 0, 0);
 }
 
-static void note_stay(i64 place, i64 array, const i64 *box)
+/* Where an array is the caller's memory there is a copy of it from the first write on. */
+static void note_stay(i64 place, i64 array, const i64 *box, bool writes)
 {
-    if (place < run.ranks || run.arrays[array].home == place) return; /* the caller's memory */
+    bool home = run.arrays[array].home == place;
+    if (place < run.ranks || (home && !writes)) return;
     Stay *s = &run.stays[(place - run.ranks) * run.array_count + array];
     if (!s->first) s->first = run.moment;
     s->last = run.moment;
-    note_granules(s, &run.arrays[array], box);
+    if (!home) note_granules(s, &run.arrays[array], box);
 }
 
 INTERNAL void note_stays(void)
@@ -46,10 +48,20 @@ INTERNAL void note_stays(void)
     if (!run.stays) run.stays = zeroed((run.places - run.ranks) * run.array_count, sizeof *run.stays);
     for (i64 k = 0; k < phase.footprints.count; k++) {
         const Footprint *f = &phase.footprints.rows[k];
-        note_stay(f->rank, f->array, box_at(f->box));
+        note_stay(f->rank, f->array, box_at(f->box), f->use != USE_READ);
     }
     for (i64 k = 0; k < phase.copies.count; k++) {
         const Copy *c = &phase.copies.rows[k];
-        note_stay(c->source, c->array, box_at(c->box)), note_stay(c->dest, c->array, box_at(c->box));
+        note_stay(c->source, c->array, box_at(c->box), false);
+        note_stay(c->dest, c->array, box_at(c->box), true);
+    }
+}
+
+INTERNAL void keep_copies(void)
+{
+    for (i64 k = 0; run.stays && k < run.array_count; k++) {
+        i64 device = run.arrays[k].home - run.ranks;
+        Stay *s = &run.stays[max(device, 0) * run.array_count + k];
+        if (device >= 0 && s->first) s->last = run.moment;
     }
 }

@@ -9,4 +9,7 @@
 /* What the phase at hand uses on devices; of a plan. */
 INTERNAL void note_stays(void);
 
+/* At the end of a plan: what is saved of the caller's arrays on devices (`avial_settle`) stays. */
+INTERNAL void keep_copies(void);
+
 #endif

@@ -427,3 +427,40 @@ def test_a_branch_checks_what_may_be_beyond_the_end() -> None:
     assert "cf.assert" in translated(moves_some, a, np.zeros(20)).text
     assert "cf.assert" not in translated(moves_some, a, np.zeros(21)).text
     assert "cf.assert" not in translated(moves_some, a, np.zeros(21), open_sizes=True).text
+
+
+def picked_by_data(a, places):
+    total = 0.0
+    for place in places:
+        total += a[place]
+        a[place] = -total
+    return total
+
+
+@pytest.mark.parametrize("last", [4, -5, 5, -6])
+def test_places_that_data_give_count_from_both_ends(last: int) -> None:
+    compare(picked_by_data, R.random(5), np.array([0, -1, last]))
+
+
+def lengths(x, y):
+    total = 0.0
+    for i in range(len(x)):
+        apart = x[i] - y[i]
+        square = apart * apart + y[i] ** 2 + 0.5
+        total += math.sqrt(square) + math.sqrt(square * math.exp(x[i]) / (1 + square))
+    return total
+
+
+def not_certainly_lengths(x, y):
+    total = 0.0
+    for i in range(len(x)):
+        total += math.sqrt(x[i] * x[i] - y[i] * y[i]) + math.sqrt((x[i] * x[i]) / -0.0)
+    return total
+
+
+def test_roots_of_what_has_no_sign_need_no_check() -> None:
+    x, y = R.random(4), R.random(4)
+    assert "cf.assert" not in translated(lengths, x, y).text
+    assert translated(not_certainly_lengths, x, y).text.count("math domain error") == 2
+    compare(lengths, x, y)
+    compare(not_certainly_lengths, x, y)

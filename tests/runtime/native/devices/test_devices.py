@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -22,15 +24,23 @@ TESTS = (
     "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
     "what no device can launch", "a box there and back", "from device to device",
     "a copy in again", "what is not ours", "memory is taken again", "memory is kept",
-    "a limit", "memory by granules", "null counts", "cuda copies and launches",
-    "cuda: machine code", "cuda: memory by granules", "cuda: events",
+    "what a run wrote is undone", "a limit", "memory by granules", "null counts",
+    "cuda copies and launches",
+    "cuda: packed boxes", "cuda: machine code", "cuda: memory by granules", "cuda: events",
     "cuda: memory and streams of others", "cuda: newer ptx",
     "cuda: another device", "cuda: no driver",
 )  # fmt: skip
 
 
-def build(folder: Path, *flags: str) -> Path:
+def build(
+    folder: Path, *flags: str, broken: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> Path:
+    """broken: in a file of `devices/`, a text in place of another one."""
     write_sources(folder)
+    for name, (old, new) in broken.items():
+        source = folder / "devices" / name
+        assert old in source.read_text()
+        source.write_text(source.read_text().replace(old, new))
     where = ["-I", str(folder)]
     fake = ["-shared", "-o", "libfakecuda.so", str(SOURCES / "fake_cuda.c")]
     assert built([*flags, *where, *fake], folder) == ""
@@ -84,23 +94,38 @@ BROKEN = {
          "return false;", "(void)written;"),
     "a granule that is not mapped":
         ("to->runs[2 * k] = rows[4 * k + 2],", "to->runs[2 * k] = rows[4 * k + 2] + 1,"),
+    "a copy of the caller's array that comes too late":
+        ("a->out = d->record(p->device, QUEUE_OUT);\n    return true;", "return true;"),
     "a box that is a row short": ("offset += box[d] * stride;", "offset += 0;"),
 }  # fmt: skip
+
+
+BROKEN_PACKING = {
+    "a half that is filled before it is empty":
+        ("error = cu.cuStreamWaitEvent(first, p->empty[half], 0);", "error = 0;"),
+    "a second that does not wait for the first":
+        ("if (!error) error = cu.cuStreamWaitEvent(second, p->full[half], 0);", ""),
+    "a host that does not wait for the queue":
+        ("if (!m.error) m.error = cu.cuStreamWaitEvent(p->host, p->begun, 0);", ""),
+    "a queue that does not wait for the host":
+        ("m.error = cu.cuStreamWaitEvent(stream, p->empty[(m.pieces - 1) % 2], 0);",
+         "m.error = 0;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN_PACKING)
+def test_a_dropped_wait_of_packed_boxes_is_found(what: str, tmp_path: Path) -> None:
+    old, new = BROKEN_PACKING[what]
+    program = build(tmp_path, "-O1", broken={"cuda.c": (old, new)})
+    assert run(program, "cuda: packed boxes").returncode
 
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_dropped_wait_is_found(what: str, tmp_path: Path) -> None:
     """Each of them makes a value wrong in one of the tests at least."""
-    write_sources(tmp_path)
-    places = tmp_path / "devices" / "places.c"
-    text = places.read_text()
-    old, new = BROKEN[what]
-    assert old in text
-    broken = text.replace(old, new)
-    where = ["-I", str(tmp_path), "-O1"]
-    places.write_text(broken)
-    assert built([*where, str(SOURCES / "main.c"), "-o", "broken", "-ldl"], tmp_path) == ""
+    program = build(tmp_path, "-O1", broken={"places.c": BROKEN[what]})
     found = (
-        "a box there and back", "from device to device", "a copy in again", "memory by granules",
+        "what a run wrote is undone", "a box there and back", "from device to device",
+        "a copy in again", "memory by granules",
     )  # fmt: skip
-    assert any(run(tmp_path / "broken", name).returncode for name in found)
+    assert any(run(program, name).returncode for name in found)

@@ -17,8 +17,15 @@ from avial_lab.compiler.analysis.accesses.no_alias import functions_without_alia
 from avial_lab.compiler.analysis.parallelism.marked_loops import innermost_loops, kept_nests
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
-from avial_lab.compiler.codegen.loops.promotion import Group, fixed_in, independent_groups, promote
+from avial_lab.compiler.codegen.loops.promotion import (
+    Group,
+    fixed_in,
+    independent_groups,
+    into_value,
+    promote,
+)
 from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.remarks import add_remark, listed
 from avial_lab.compiler.passes.loops.storage.peel_at_element import cut_at_element
 
@@ -56,6 +63,8 @@ class PromoteScalars:
                 _, branch = promote(loop, groups)
                 if branch is not None:
                     _ask_before(branch)
+            for memory in operations_named(module, "memref.alloca"):
+                into_value(memory)
 
     def __str__(self) -> str:
         return NAME

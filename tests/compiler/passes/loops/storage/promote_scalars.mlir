@@ -197,3 +197,54 @@ func.func @does_not_ask(%A: memref<40x40xf64>, %x: memref<40xf64>, %n: index, %y
   }
   return
 }
+
+// -----
+
+// What only the row's own sum is kept in is a value, and nothing in memory.
+
+// CHECK-LABEL: func.func @own_sum
+// CHECK-NOT: memref.alloca
+// CHECK: affine.for %[[I:.*]] = 0 to 40 {
+// CHECK-NEXT: %[[LAST:.*]] = affine.for %{{.*}} = 0 to 40 iter_args(%{{.*}} = %{{.*}}) -> (f64) {
+// CHECK: affine.store %[[LAST]], %{{.*}}[%[[I]]]
+func.func @own_sum(%A: memref<40x40xf64>, %y: memref<40xf64>) attributes {avial.no_alias} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 40 {
+    %own = memref.alloca() : memref<f64>
+    affine.store %zero, %own[] : memref<f64>
+    affine.for %j = 0 to 40 {
+      %old = affine.load %own[] : memref<f64>
+      %a = affine.load %A[%i, %j] : memref<40x40xf64>
+      %new = arith.addf %old, %a : f64
+      affine.store %new, %own[] : memref<f64>
+    }
+    %sum = affine.load %own[] : memref<f64>
+    affine.store %sum, %y[%i] : memref<40xf64>
+  }
+  return
+}
+
+// -----
+
+// A branch that stores it keeps it in memory, and so does a load of what nobody has stored.
+
+// CHECK-LABEL: func.func @kept_elements
+// CHECK-COUNT-2: memref.alloca
+func.func @kept_elements(%y: memref<40xf64>, %c: i1) attributes {avial.no_alias} {
+  %zero = arith.constant 0.0 : f64
+  affine.for %i = 0 to 40 {
+    %branch = memref.alloca() : memref<f64>
+    %early = memref.alloca() : memref<f64>
+    affine.store %zero, %branch[] : memref<f64>
+    scf.if %c {
+      %a = affine.load %y[%i] : memref<40xf64>
+      affine.store %a, %branch[] : memref<f64>
+    }
+    %b = affine.load %branch[] : memref<f64>
+    %e = affine.load %early[] : memref<f64>
+    affine.store %b, %early[] : memref<f64>
+    %sum = arith.addf %b, %e : f64
+    affine.store %sum, %y[%i] : memref<40xf64>
+  }
+  return
+}

@@ -1,5 +1,6 @@
-/* libcuda.so.1 without a GPU: the calls of cuda_calls.h on memory of the host, at once. What is
- * tested with it is what the driver is asked; a kernel called `fill` stores its second argument and
+/* libcuda.so.1 without a GPU: the calls of cuda_calls.h on memory of the host. What is put into a
+ * stream runs when somebody waits for it, and no earlier than that: a wait that is forgotten is a wrong
+ * value. What is tested with it is what the driver is asked; a kernel called `fill` stores its second argument and
  * the number of threads of the launch at its first. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +11,56 @@
 #define FAKE(name, parameters) CUresult name parameters;
 CUDA_CALLS(FAKE)
 CUDA_MAPPING_CALLS(FAKE)
+CUDA_PACKING_CALLS(FAKE)
 
 static int current, kernel;
 
-/* A stream, with how much was put into it (copies within the device alone), and an event, with how
- * much that was when it was recorded; how much the host has waited for, and how often. */
+/* Of a stream: a copy of rows, a host's function, a kernel's store, or a wait. */
+typedef struct Line Line;
 typedef struct {
+    char *to;
+    const char *from;
+    size_t bytes, height, to_pitch, from_pitch;
+    void (*function)(void *);
+    void *argument;
+    int64_t *at, value;
+    Line *other;
+    int64_t upto;
+} Item;
+
+/* A stream, with how many copies within the device were put into it, and all; an event, with how much
+ * that was when it was recorded; how much the host has waited for, and how often. */
+struct Line {
     int64_t put;
-} Line;
+    Item *items;
+    int64_t count, ran;
+    Line *recorded;
+};
 int64_t fake_over, fake_waits, fake_records, fake_loaded; /* the last: a cubin's fifth byte */
+enum { MOST_STREAMS = 64 };
+static Line *streams[MOST_STREAMS];
+
+static CUresult put(CUstream stream, Item item)
+{
+    Line *line = stream;
+    if (!line) return 1;
+    line->items = realloc(line->items, (size_t)(line->count + 1) * sizeof item);
+    line->items[line->count++] = item;
+    return 0;
+}
+
+static void run_up_to(Line *line, int64_t upto)
+{
+    while (line->ran < upto) {
+        Item item = line->items[line->ran];
+        if (item.other) run_up_to(item.other, item.upto);
+        for (size_t k = 0; k < item.height; k++)
+            memcpy(item.to + k * item.to_pitch, item.from + k * item.from_pitch, item.bytes);
+        if (item.function) item.function(item.argument);
+        if (item.at) *item.at = item.value;
+        line->ran++;
+    }
+}
 
 CUresult cuInit(unsigned flags) { return (int)flags; }
 CUresult cuDriverGetVersion(int *version) { return *version = 13000, 0; }
@@ -53,7 +95,12 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return (void)device, 0; }
 CUresult cuCtxSetCurrent(CUcontext context) { return context != &current; }
-CUresult cuCtxSynchronize(void) { return 0; }
+CUresult cuCtxSynchronize(void)
+{
+    for (int k = MOST_STREAMS - 1; k >= 0; k--)
+        if (streams[k]) run_up_to(streams[k], streams[k]->count);
+    return 0;
+}
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     return *available = *total = (size_t)80 << 30, 0;
@@ -133,14 +180,26 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 {
     return (void)memory, (void)bytes, (int)flags;
 }
+/* Pinned memory is poisoned; how many bytes the host's functions were for a copy of. */
+int64_t fake_pinned, fake_called;
+CUresult cuMemAllocHost_v2(void **memory, size_t bytes)
+{
+    fake_pinned++;
+    return *memory = memset(malloc(bytes), 0xff, bytes), 0;
+}
+CUresult cuMemFreeHost(void *memory) { return fake_pinned--, free(memory), 0; }
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *argument)
+{
+    return fake_called++, put(stream, (Item){.function = function, .argument = argument});
+}
 CUresult cuMemHostUnregister(void *memory) { return memory == NULL; }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    return memcpy((void *)(uintptr_t)to, from, bytes), stream == NULL;
+    return put(stream, (Item){.to = (char *)(uintptr_t)to, .from = from, .bytes = bytes, .height = 1});
 }
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    return memcpy(to, (void *)(uintptr_t)from, bytes), stream == NULL;
+    return cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream);
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
@@ -151,9 +210,8 @@ CUresult cuMemcpy2DAsync_v2(const CUcopy2d *c, CUstream stream)
 {
     const char *from = c->from_type == CU_HOST ? c->from_host : (void *)(uintptr_t)c->from_device;
     char *to = c->to_type == CU_HOST ? c->to_host : (void *)(uintptr_t)c->to_device;
-    for (size_t k = 0; k < c->height; k++)
-        memcpy(to + k * c->to_pitch, from + k * c->from_pitch, c->width_bytes);
-    return stream == NULL;
+    return put(stream, (Item){.to = to, .from = from, .bytes = c->width_bytes, .height = c->height,
+                              .to_pitch = c->to_pitch, .from_pitch = c->from_pitch});
 }
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
                             void **values)
@@ -181,18 +239,26 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         void **arguments, void **extra)
 {
     (void)shared, (void)extra;
-    int64_t *at = *(int64_t **)arguments[0];
-    *at = *(int64_t *)arguments[1] + (int64_t)gx * gy * gz * bx * by * bz;
-    return function != &kernel || stream == NULL;
+    int64_t value = *(int64_t *)arguments[1] + (int64_t)gx * gy * gz * bx * by * bz;
+    return put(stream, (Item){.at = *(int64_t **)arguments[0], .value = value}) || function != &kernel;
 }
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
-    return *stream = calloc(1, sizeof(Line)), flags != CU_NON_BLOCKING;
+    int k = 0;
+    while (streams[k]) k++;
+    return *stream = streams[k] = calloc(1, sizeof(Line)), flags != CU_NON_BLOCKING;
 }
-CUresult cuStreamDestroy_v2(CUstream stream) { return free(stream), 0; }
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    for (int k = 0; k < MOST_STREAMS; k++)
+        if (streams[k] == stream) streams[k] = NULL;
+    return free(((Line *)stream)->items), free(stream), 0;
+}
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    return !stream || !event || flags;
+    const Line *e = event;
+    if (!stream || !event || flags) return 1;
+    return e->recorded ? put(stream, (Item){.other = e->recorded, .upto = e->count}) : 0;
 }
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
@@ -201,11 +267,14 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 CUresult cuEventDestroy_v2(CUevent event) { return free(event), 0; }
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    *(Line *)event = *(Line *)stream;
+    Line *of = stream;
+    *(Line *)event = (Line){.put = of->put, .count = of->count, .recorded = of};
     return fake_records++, 0;
 }
 CUresult cuEventSynchronize(CUevent event)
 {
-    fake_over = ((Line *)event)->put;
+    Line *e = event;
+    fake_over = e->put;
+    if (e->recorded) run_up_to(e->recorded, e->count);
     return fake_waits++, 0;
 }

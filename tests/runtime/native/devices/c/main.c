@@ -295,6 +295,30 @@ static void test_memory_is_kept(void)
     avial_last_uses = NULL;
 }
 
+/* An array of the caller's on a device, which a launch writes: undone where the run has failed, or
+ * where the caller says so, and there is no memory for it any more. */
+static void test_what_a_run_wrote_is_undone(void)
+{
+    static int64_t there[N * N];
+    for (int64_t turn = 0; turn < 60; turn++) {
+        bool fails = turn % 3 == 0, whole = turn % 3 == 1;
+        GivenArray given = {.place = 2, .address = (int64_t)(uintptr_t)there, .keeps = 1};
+        for (int64_t k = 0; k < N * N; k++) there[k] = element(k);
+        avial_given = &given, avial_given_count = 1;
+        avial_seed = turn / 3;
+        two_devices();
+        launch_on(2, 5);
+        launch_on(2, 6);
+        CHECK(avial_most_taken(2) == N * N * 8 && first_device()->taken == N * N * 8);
+        if (fails) CHECK(!avial_touch(4, 0, 0));
+        CHECK(avial_places_end() && avial_settle(whole));
+        for (int64_t k = 0; k < N * N; k++) CHECK(there[k] == element(k) + (whole ? 11 : 0));
+        CHECK(kept.count == (fails ? 0 : 2) && !saved.count);
+        if (!fails) CHECK(!((Apart *)kept.devices[0].device)->taken);
+    }
+    avial_given_count = 0, avial_seed = 0;
+}
+
 static void limited(int64_t driver, const char *why)
 {
     static int64_t more[N * N];
@@ -450,6 +474,57 @@ static void test_cuda_maps(void)
 }
 
 /* The device is of capability 90, and refuses code whose fifth byte is '!'. */
+/* Boxes of short rows, some larger than both halves, between an array of three dimensions and its
+ * place on the device: their bytes and no others. */
+static void test_cuda_packed_boxes(void)
+{
+    enum { PLANES = 5, ROWS = 3000, WIDE = 60 };
+    static const int64_t shape[3] = {PLANES, ROWS, WIDE};
+    static int64_t array[PLANES * ROWS * WIDE], copied[PLANES * ROWS * WIDE];
+    const Driver *d = &cuda_driver;
+    void *device = opened();
+    uint64_t there = d->allocate(device, sizeof array);
+    int64_t *on_device = (int64_t *)(uintptr_t)there;
+    for (int64_t k = 0; k < PLANES * ROWS * WIDE; k++) array[k] = element(k);
+    for (int64_t turn = 0; turn < 24; turn++) {
+        int64_t box[6], before = told("fake_called"), out = turn % 2 == 0;
+        do random_box(3, shape, box);
+        while (turn % 3 == 0 && (box[3] - box[0]) * (box[4] - box[1]) * (box[5] - box[2]) < 300000);
+        int64_t offset = (box[0] * ROWS * WIDE + box[1] * WIDE + box[2]) * 8;
+        BoxCopy copy = {.kind = out ? COPY_OUT : COPY_IN,
+                        .run_bytes = (box[5] - box[2]) * 8,
+                        .dims = 2,
+                        .count = {box[4] - box[1], box[3] - box[0]},
+                        .here = {WIDE * 8, ROWS * WIDE * 8},
+                        .there = {WIDE * 8, ROWS * WIDE * 8},
+                        .device = there + (uint64_t)offset,
+                        .host = (char *)(out ? copied : array) + offset};
+        int64_t rows = copy.count[0] * copy.count[1];
+        memset(copied, 0, sizeof copied);
+        for (int64_t k = 0; k < PLANES * ROWS * WIDE; k++) on_device[k] = out ? element(k) : 0;
+        CHECK(d->copy(device, out ? QUEUE_OUT : QUEUE_IN, &copy) && d->finish(device));
+        const int64_t *got = out ? copied : on_device;
+        for (int64_t k = 0; k < PLANES * ROWS * WIDE; k++)
+            CHECK(got[k] == (lies_in(3, shape, box, k) ? element(k) : 0));
+        int64_t pieces = told("fake_called") - before;
+        CHECK((pieces > 0) == (rows >= 64 && copy.run_bytes > 0));
+        CHECK(pieces * HALF >= (pieces ? rows * copy.run_bytes : 0));
+    }
+    BoxCopy column = {.kind = COPY_OUT, .run_bytes = 8, .dims = 1, .count = {ROWS},
+                      .here = {WIDE * 8}, .there = {WIDE * 8}, .device = there,
+                      .host = (char *)copied};
+    BoxCopy back_in = column; /* of what the other queue brings, to the next column */
+    back_in.kind = COPY_IN, back_in.device += 8;
+    for (int64_t k = 0; k < ROWS * WIDE; k++) on_device[k] = element(k), copied[k] = 0;
+    CHECK(d->copy(device, QUEUE_OUT, &column));
+    CHECK(d->wait(device, QUEUE_IN, device, d->record(device, QUEUE_OUT)));
+    CHECK(d->copy(device, QUEUE_IN, &back_in) && d->finish(device)); /* the last stream first */
+    for (int64_t k = 0; k < ROWS; k++) CHECK(on_device[k * WIDE + 1] == element(k * WIDE));
+    CHECK(told("fake_pinned") == 4);
+    d->close(device);
+    CHECK(!told("fake_pinned"));
+}
+
 static void test_cuda_machine_code(void)
 {
     static const KernelCubin cubins[] = {
@@ -467,6 +542,7 @@ static void test_cuda_machine_code(void)
         Adding a = {(int64_t *)avial_at(2, 0, (char *)host), 41};
         DeviceKernel fills = {add, NULL, ".version 7.8", "fill", offsets, 2};
         CHECK(a.at && avial_touch(2, 0, 1) && avial_launch_at(2, &fills, &a, sizeof a, 0));
+        CHECK(cuda_driver.finish(place_of(2)->device));
         CHECK(told("fake_loaded") == tried[k].loaded && a.at[0] == 42);
         CHECK(avial_places_end());
         avial_places_drop();
@@ -554,10 +630,12 @@ static const struct {
     {"what is not ours", test_what_is_not_ours},
     {"memory is taken again", test_memory_is_taken_again},
     {"memory is kept", test_memory_is_kept},
+    {"what a run wrote is undone", test_what_a_run_wrote_is_undone},
     {"a limit", test_a_limit},
     {"memory by granules", test_memory_by_granules},
     {"null counts", test_null_counts},
     {"cuda copies and launches", test_cuda_copies_and_launches},
+    {"cuda: packed boxes", test_cuda_packed_boxes},
     {"cuda: machine code", test_cuda_machine_code},
     {"cuda: memory by granules", test_cuda_maps},
     {"cuda: events", test_cuda_events},

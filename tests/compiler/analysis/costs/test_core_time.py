@@ -1,0 +1,176 @@
+"""Cycles of compiled loops against what is worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+from mlir import ir
+
+from avial_lab.compiler.analysis.costs.core_time import core_times
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.machine.constants import (
+    BRANCH_MISS_CYCLES,
+    CALL_CYCLES,
+    DIVISION_CYCLES,
+    DIVISION_LATENCY_CYCLES,
+    FMA_LATENCY_CYCLES,
+    LOADS_PER_CYCLE,
+    STORE_TO_LOAD_CYCLES,
+    VECTOR_UNITS,
+)
+from avial_lab.machine.cpu import Cpu
+from avial_lab.machine.demand import CoreTime
+
+CPU = Cpu(vector_bytes=32)
+LANES = 4
+N = 10_000
+ADD, DIVIDE, FORWARD = FMA_LATENCY_CYCLES, DIVISION_LATENCY_CYCLES, STORE_TO_LOAD_CYCLES
+
+
+def _times(body: str, *, more: str = "", call: str = "", threads: int = 1) -> dict[str, CoreTime]:
+    """Of phase S, which `main` calls, in the loop over %t that `call` begins."""
+    array = f"memref<{N}xf64>"
+    text = f"""
+    llvm.mlir.global external @avial_threads(1 : i64) {{addr_space = 0 : i32}} : i64
+    func.func private @S(%A: {array}, %B: {array}, %c: f64, %t: index)
+        attributes {{avial.task = "S"}} {{
+      {body}
+      return
+    }}
+    {more}
+    func.func @main(%A: {array}, %B: {array}, %c: f64) {{
+      {call or "%t = arith.constant 0 : index"}
+      func.call @S(%A, %B, %c, %t) : ({array}, {array}, f64, index) -> ()
+      {"}" if call else ""}
+      return
+    }}"""
+    context = ir.Context()
+    register(context)
+    with context:
+        return core_times(ir.Module.parse(text).operation, "main", threads, CPU)
+
+
+def _each(body: str) -> float:
+    """Cycles of an iteration of `for %i = 1 to N`."""
+    loop = f"affine.for %i = 1 to {N} {{ {body} }}"
+    return (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / (N - 1)
+
+
+LOAD = f"affine.load %{{}}[%i{{}}] : memref<{N}xf64>"
+A_BEFORE, A_HERE, B_HERE = (LOAD.format(*each) for each in (("A", " - 1"), ("A", ""), ("B", "")))
+STORE = f"affine.store %z, %A[%i] : memref<{N}xf64>"
+
+
+@pytest.mark.parametrize(
+    ("body", "cycles"),
+    [
+        (  # A[i] = (A[i - 1] + B[i]) / c: a chain through memory
+            f"%x = {A_BEFORE}  %b = {B_HERE}  %y = arith.addf %x, %b : f64\n"
+            f"%z = arith.divf %y, %c : f64  {STORE}",
+            ADD + DIVIDE + FORWARD,
+        ),
+        (  # A[i] = A[i - 2] / c: two such at once
+            f"%x = affine.load %A[%i - 2] : memref<{N}xf64>\n%z = arith.divf %x, %c : f64  {STORE}",
+            (DIVIDE + FORWARD) / 2,
+        ),
+        (  # A[i] = B[i] / c: the divider, on vectors
+            f"%x = {B_HERE}  %z = arith.divf %x, %c : f64  {STORE}",
+            DIVISION_CYCLES / LANES,
+        ),
+        (  # A[i] = A[i] + B[i]: two loads a cycle, on vectors
+            f"%x = {A_HERE}  %b = {B_HERE}  %z = arith.addf %x, %b : f64  {STORE}",
+            2 / LOADS_PER_CYCLE / LANES,
+        ),
+        (  # A[i] = √(c + …), eight times: the adders
+            f"%x = {B_HERE}  "
+            + "  ".join(
+                f"%s{k} = arith.addf %{f's{k - 1}' if k else 'x'}, %c : f64" for k in range(8)
+            )
+            + f"  %z = arith.addf %s7, %x : f64  {STORE}",
+            9 / VECTOR_UNITS / LANES,
+        ),
+        (  # A[2 i - 1] = B[i]: no vectors of what does not lie side by side
+            f"%z = {B_HERE}  affine.store %z, %A[%i * 2 - 1] : memref<{N}xf64>",
+            1.0,
+        ),
+    ],
+)
+def test_an_iteration_takes_what_its_longest_chain_or_its_busiest_unit_does(
+    body: str, cycles: float
+) -> None:
+    assert _each(body) == pytest.approx(cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(("flags", "cycles"), [("", ADD), ("fastmath<reassoc>", 0.5 / LANES)])
+def test_a_sum_is_a_chain_where_it_keeps_its_order(flags: str, cycles: float) -> None:
+    loop = (
+        f"%s = affine.for %i = 0 to {N} iter_args(%a = %c) -> (f64) {{\n"
+        f"%b = {B_HERE}\n%n = arith.addf %a, %b {flags} : f64\naffine.yield %n : f64 }}"
+    )
+    each = (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / N
+    assert each == pytest.approx(cycles, rel=0.01)
+
+
+WORK = f"%x = {A_BEFORE}  %z = arith.divf %x, %c : f64  {STORE}"
+EACH = DIVIDE + FORWARD
+
+
+def test_loops_that_others_end_are_as_long_as_in_the_mean() -> None:
+    inner = f"affine.for %i = 1 to affine_map<(d) -> (d + 1)>(%k) {{ {WORK} }}"
+    triangle = f"affine.for %k = 0 to 999 {{ {inner} }}"
+    whole = 999 * 998 / 2 * EACH + 999 * BRANCH_MISS_CYCLES
+    assert _times(triangle)["S"].cycles == pytest.approx(whole, rel=0.01)
+
+
+def test_a_turn_is_the_mean_of_those_of_the_loops_around() -> None:
+    loop = f"affine.for %i = 1 to affine_map<(d) -> (d + 1)>(%t) {{ {WORK} }}"
+    turn = _times(loop, call="affine.for %t = 0 to 3001 {")["S"]
+    assert turn.cycles == pytest.approx(1500 * EACH + BRANCH_MISS_CYCLES, rel=0.01)
+
+
+def test_a_branch_is_taken_where_its_condition_holds() -> None:
+    often = "affine.if affine_set<(d) : (d - 5000 >= 0)>(%i)"
+    once = "affine.if affine_set<(d) : (d - 9999 >= 0)>(%i)"
+    half, never = (_each(f"{test} {{ {WORK} }}") for test in (often, once))
+    assert half == pytest.approx((2 * EACH + 1) / 3, rel=0.05)  # two of the three places looked at
+    assert never <= 1.01
+
+
+PARTS = f"""
+    func.func private @part(%low: index, %high: index, %A: memref<{N}xf64>, %c: f64) {{
+      affine.for %i = %low to %high {{ {WORK} }}
+      return
+    }}"""
+
+
+@pytest.mark.parametrize(("threads", "parts", "share"), [(1, 4, 1), (2, 4, 1 / 2), (3, 4, 1 / 2)])
+def test_threads_share_a_loop_and_the_last_of_them_counts(
+    threads: int, parts: int, share: float
+) -> None:
+    body = f"""
+      %n = arith.constant 4 : i32
+      %0 = arith.constant 0 : index  %end = arith.constant {N} : index
+      %step = arith.constant {N // parts} : index
+      omp.parallel num_threads(%n : i32) {{
+        omp.wsloop {{
+          omp.loop_nest (%from) : index = (%0) to (%end) step (%step) {{
+            %to = arith.addi %from, %step : index
+            func.call @part(%from, %to, %A, %c) : (index, index, memref<{N}xf64>, f64) -> ()
+            omp.yield
+          }}
+        }}
+        omp.terminator
+      }}"""
+    turn = _times(body, more=PARTS, threads=threads)["S"]
+    part = N / parts * EACH + BRANCH_MISS_CYCLES + CALL_CYCLES
+    assert turn.cycles == pytest.approx(share * parts * part, rel=0.01)
+    assert turn.teams == 1
+
+
+def test_what_hangs_on_data_is_not_told() -> None:
+    body = f"""
+      %n = memref.load %A[%t] : memref<{N}xf64>
+      %m = arith.fptosi %n : f64 to i64
+      %end = arith.index_cast %m : i64 to index
+      %one = arith.constant 1 : index
+      scf.for %i = %t to %end step %one {{ memref.store %c, %A[%i] : memref<{N}xf64> }}"""
+    assert _times(body) == {}
