@@ -141,7 +141,7 @@ def test_sums_have_the_same_bits_on_any_number_of_ranks() -> None:
         with Cluster.start(cpu=ranks, gpu=0) as cluster:
             xp = avial_lab.ptensor.on(cluster)
             x, y, w = xp.asarray(rows), xp.asarray(wanted), xp.zeros(7)
-            results = [xp.sum(x), xp.sum(x, axis=0), xp.prod(x, axis=0), x.var(axis=0), x.T @ x]
+            results = [xp.sum(x), x.var(axis=0), x.T @ x]
             xp.sync()
             before = xp.connection.bytes_moved
             w = w - 1e-3 * (x.T @ (1 / (1 + xp.exp(-(x @ w))) - y))
