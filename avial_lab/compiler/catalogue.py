@@ -207,6 +207,13 @@ ON_DEVICES = (
         when="--on",
     ),
     Row(
+        "scans-in-blocks",
+        what="Has a GPU's threads run the parts of a running sum, whose sums are added afterwards.",
+        why="Before order-for-threads and target-devices: by itself it has one element at a time.",
+        at="avial_lab.compiler.passes.placement.scans_in_blocks:ScansInBlocks",
+        when="--on",
+    ),
+    Row(
         "order-for-threads",
         what="Puts loops of tasks in an order whose inner loops a GPU's threads can share.",
         why="Before target-devices, which leaves to the CPU what has no such loops.",
@@ -614,9 +621,17 @@ LOOPS = Pipeline(
     "a rank's loops, optimised",
     (
         Row(
+            "share-parts",
+            what="Cuts long bodies of tasks into parts; those that do the same are one function.",
+            why="First: the passes below then take each part once.",
+            at="avial_lab.compiler.passes.tasks.share_parts:ShareParts",
+            optional=True,
+            sizes={"most": Size("most operations of a body that stays whole", 1, 1 << 20)},
+        ),
+        Row(
             "no-alias",
             what="Marks functions whose arrays do not alias.",
-            why="First: the passes below work on functions with this mark.",
+            why="Once functions are cut; the passes below work on functions with this mark.",
             at="avial_lab.compiler.passes.loops.facts.no_alias:NoAlias",
         ),
         Row(

@@ -554,8 +554,8 @@ class CompileOptions:
         default=NATIVE,
         metadata=Option(
             ("--cpu-target",),
-            help="the CPUs that machine code is for: native, this machine's, or x86-64-v3 and "
-            "-v4, any of that level",
+            help="the CPUs that machine code is for: native, this machine's, or x86-64-v2, -v3 "
+            "and -v4, any of that level; by default native, or the level that all hosts have",
             choices=(NATIVE, *LEVELS),
             read=_cpu,
         ).metadata,

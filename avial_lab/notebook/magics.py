@@ -688,7 +688,7 @@ def line_parser() -> argparse.ArgumentParser:
     cluster.add_argument("action", choices=("start", "status", "stop", "list", "connect"))
     cluster.add_argument("id", nargs="?", default="")
     cluster.add_argument("--all", action="store_true")
-    cluster.add_argument("--cpu", type=int, metavar="N")
+    cluster.add_argument("-n", "--cpu", type=int, metavar="N")
     cluster.add_argument("--gpu", type=int, metavar="N")
     cluster.add_argument("--profile")
     cluster.add_argument("--or-reference", action="store_true")

@@ -132,6 +132,8 @@ def compile(
     source = replace(source, written=written)
     if topology is None and any(isinstance(array, OnDevice) for array in bound.values()):
         options.setdefault("ranks", 1)  # which this process is
+    if topology is not None and topology.cpu and options.get("cpu_target") is None:
+        options["cpu_target"] = topology.cpu
     chosen = CompileOptions.of(**options)
     if chosen.on is None and "device" not in chosen.ignore and _GPU_ARRAYS.search(text):
         chosen = replace(chosen, on=GPU_FAMILY)

@@ -84,7 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = ir.Context()
     register(context)
     try:
-        source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        source = (
+            sys.stdin.read()
+            if options.file == "-"
+            else Path(options.file).read_text(encoding="utf-8")
+        )
         with context:
             parsed = ir.Module.parse(full_types(source))
             name_printed(parsed, Source(source, options.file))
@@ -96,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output == "-":
         sys.stdout.write(text_of(module))
     else:
-        Path(options.output).write_text(text_of(module))
+        Path(options.output).write_text(text_of(module), encoding="utf-8")
     return 0
 
 

@@ -169,7 +169,7 @@ def _check_with(command: Iterable[str], question: Resume) -> None:
         [str(tool(program)), *arguments, "-"],
         input=question.text,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
     )
@@ -191,7 +191,9 @@ def _check_ptx(question: Resume) -> None:
     if ptxas is None:
         return
     command = [str(ptxas), f"--gpu-name={chip}", "-", "-o", "/dev/null"]
-    done = subprocess.run(command, input=question.text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, input=question.text, capture_output=True, encoding="utf-8", check=False
+    )
     found = re.search(r"line (\d+); (?:error|fatal)\s*: (.*)", done.stderr + done.stdout)
     if done.returncode != 0 and found is not None:
         raise _mistake(question, found[2], int(found[1]), 1)

@@ -28,7 +28,7 @@ def register(context: ir.Context) -> None:
     context.load_all_available_dialects()
     with context:
         for file in (IRDL_FILE, PTENSOR_FILE, DIST_FILE, DISTIR_FILE):
-            irdl.load_dialects(ir.Module.parse(file.read_text()))
+            irdl.load_dialects(ir.Module.parse(file.read_text(encoding="utf-8")))
 
 
 @cache
