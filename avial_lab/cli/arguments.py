@@ -118,7 +118,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--topology",
         default=f"{PRESET}laptop",
         metavar="T",
-        help="a file (.yaml, or SimGrid's .xml), here (as measured), or one of "
+        help="a file (.yaml, SimGrid's .xml, .mlir with dlti), here (as measured), or one of "
         f"{', '.join(PRESET + name for name in PRESETS)}",
     )
     plan.add_argument(
