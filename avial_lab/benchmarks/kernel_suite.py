@@ -170,7 +170,7 @@ def kernel_sentences(folder: Path = _FOLDER) -> dict[str, str]:
 
 
 def _sentence(path: Path) -> str:
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     paragraph = " ".join(text.partition("\n\n")[0].split())
     sentence = re.match(r".*?\.(?= [A-Z]|$)", paragraph)
     return sentence[0] if sentence else paragraph

@@ -178,7 +178,7 @@ class MpiGroup:
         return [answers[number] for number in sorted(answers)]
 
     def _said(self) -> str:
-        return last_lines(self.log.read_text(errors="replace"), count=5)
+        return last_lines(self.log.read_text(errors="replace", encoding="utf-8"), count=5)
 
 
 def environment_of(ranks: int, places: Sequence[str]) -> dict[str, str]:

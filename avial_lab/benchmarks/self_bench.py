@@ -178,7 +178,7 @@ def _placed_s(text: str) -> float:
 
 
 def _peak_memory_gib() -> float:
-    status = Path(f"/proc/{shared_compiler().pid}/status").read_text()
+    status = Path(f"/proc/{shared_compiler().pid}/status").read_text(encoding="utf-8")
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(peak.split()[1]) / 2**20
 
@@ -264,7 +264,7 @@ def _compiled_peer(folder: Path) -> Path:
     if compiler is None:
         raise ClusterError("there is no mpicc to build the peer with", hint="pip install mpich")
     source, peer = folder / "ping_pong.c", folder / "ping_pong"
-    source.write_text(_PEER)
+    source.write_text(_PEER, encoding="utf-8")
     # The wheel's mpicc names its libraries, not where they are.
     library = Path(sys.prefix) / "lib"
     flags = ["-O3", f"-L{library}", f"-Wl,-rpath,{library}"]
@@ -274,7 +274,9 @@ def _compiled_peer(folder: Path) -> Path:
 
 def _peer_s(peer: Path, nbytes: int, hops: int) -> float:
     command = [tool("mpiexec"), *mpiexec_options(), "-n", "2", peer, str(nbytes), str(hops)]
-    done = subprocess.run(command, env=environment(2), check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment(2), check=True, capture_output=True, encoding="utf-8"
+    )
     return float(done.stdout)
 
 

@@ -83,7 +83,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 TASKS = tuple(
     Path(__file__).with_name(name)
-    for name in ("tasks.avial", "launches.avial", "elementary.mlir", "others.mlir")
+    for name in ("tasks.avial", "launches.avial", "elementary.mlir", "others.mlir", "warps.mlir")
 )
 """Programs beside the kernels: of tasks for CPUs and GPUs, of elementary functions, and of kernels
 as other compilers write them.
@@ -241,7 +241,7 @@ def _empty(folder: Path) -> None:
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    (folder / INDEX).write_text("{}")  # ours, also where packing breaks off
+    (folder / INDEX).write_text("{}", encoding="utf-8")  # ours, also where packing breaks off
 
 
 # Programs -----------------------------------------------------------------------------------------
@@ -415,7 +415,9 @@ def _build_devices(to: Path) -> None:
             str(tool("cc")), "-O2", "-fPIC", "-std=c11", f"-march={CPU}", "-shared",
             "-o", str(to.resolve()), sources.MAIN["devices"], "-ldl",
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, encoding="utf-8", check=False
+        )
     if done.returncode:
         raise AvialError(f"the drivers could not be built:\n{done.stderr[-2000:]}")
 
@@ -454,7 +456,7 @@ def _fetch_mpi4py(python: str, to: Path) -> str:
     """Its wheel, unpacked; why not, where it could not be had."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            _download(python, folder), capture_output=True, text=True, check=False
+            _download(python, folder), capture_output=True, encoding="utf-8", check=False
         )
         found = sorted(Path(folder).glob("mpi4py-*.whl"))
         if done.returncode or not found:
@@ -476,6 +478,8 @@ def _commit() -> str:
     root = Path(avial_lab.__file__).parent.parent
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return avial_lab.__version__

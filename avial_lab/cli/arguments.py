@@ -118,7 +118,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--topology",
         default=f"{PRESET}laptop",
         metavar="T",
-        help="a file (.yaml, or SimGrid's .xml), here (as measured), or one of "
+        help="a file (.yaml, SimGrid's .xml, .mlir with dlti), here (as measured), or one of "
         f"{', '.join(PRESET + name for name in PRESETS)}",
     )
     plan.add_argument(
@@ -337,7 +337,7 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     cluster.add_argument("action", choices=("start", "list", "stop"))
     cluster.add_argument("id", nargs="?", default="")
-    cluster.add_argument("--cpu", type=int, metavar="N", help="engines for CPU work, here")
+    cluster.add_argument("-n", "--cpu", type=int, metavar="N", help="engines for CPU work, here")
     cluster.add_argument("--gpu", type=int, metavar="N", help="engines that drive a GPU")
     cluster.add_argument("--keep", type=_seconds, metavar="HOURS", help=KEEP)
     where_arguments(cluster)

@@ -230,7 +230,7 @@ def check_machine_code() -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="avial-doctor-") as name:
         folder = Path(name)
         source, binary, shared = (str(folder / f"one.{kind}") for kind in ("ll", "o", "so"))
-        Path(source).write_text("define i32 @one() {\n  ret i32 1\n}\n")
+        Path(source).write_text("define i32 @one() {\n  ret i32 1\n}\n", encoding="utf-8")
         steps = (
             (str(llc), "-filetype=obj", "-relocation-model=pic", source, "-o", binary),
             (str(compiler), "-shared", binary, "-o", shared),

@@ -30,6 +30,14 @@ ARRAYS = Pipeline(
             "contracted, since where a recording is cut must not change a bit.",
             at="avial_lab.compiler.passes.ptensor.lower_ptensor:LowerPtensor",
         ),
+        Row(
+            "dist-to-runtime",
+            what="Lowers operations on divided memory (dist) to the ownership runtime's memory and "
+            "to loops over it.",
+            why="Behind lower-ptensor, which makes them; what follows finds out from loops alone "
+            "what ranks tell the runtime.",
+            at="avial_lab.compiler.passes.ptensor.dist_to_runtime:DistToRuntime",
+        ),
     ),
 )
 
@@ -196,6 +204,13 @@ ON_DEVICES = (
         what="Has a GPU's threads add to copies of a small array where nobody knows the element.",
         why="Behind the two that need no copies; before target-devices, as they are.",
         at="avial_lab.compiler.passes.placement.sums_in_copies:SumsInCopies",
+        when="--on",
+    ),
+    Row(
+        "scans-in-blocks",
+        what="Has a GPU's threads run the parts of a running sum, whose sums are added afterwards.",
+        why="Before order-for-threads and target-devices: by itself it has one element at a time.",
+        at="avial_lab.compiler.passes.placement.scans_in_blocks:ScansInBlocks",
         when="--on",
     ),
     Row(
@@ -606,9 +621,17 @@ LOOPS = Pipeline(
     "a rank's loops, optimised",
     (
         Row(
+            "share-parts",
+            what="Cuts long bodies of tasks into parts; those that do the same are one function.",
+            why="First: the passes below then take each part once.",
+            at="avial_lab.compiler.passes.tasks.share_parts:ShareParts",
+            optional=True,
+            sizes={"most": Size("most operations of a body that stays whole", 1, 1 << 20)},
+        ),
+        Row(
             "no-alias",
             what="Marks functions whose arrays do not alias.",
-            why="First: the passes below work on functions with this mark.",
+            why="Once functions are cut; the passes below work on functions with this mark.",
             at="avial_lab.compiler.passes.loops.facts.no_alias:NoAlias",
         ),
         Row(

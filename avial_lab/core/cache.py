@@ -279,7 +279,7 @@ def fingerprint() -> tuple[object, ...]:
 def _processor() -> str:
     """The processor's features: code built for one may not run on another."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     kept = [

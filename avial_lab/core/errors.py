@@ -31,6 +31,16 @@ class CellSpan:
     line: int
     column: int
 
+    @staticmethod
+    def at(offset: int, text: str, cell: str) -> CellSpan:
+        r"""The place so many characters into a text.
+
+        >>> str(CellSpan.at(3, "a\nbc", "f.json"))
+        'f.json:2:2'
+        """
+        before = text[:offset]
+        return CellSpan(cell, text, before.count("\n") + 1, offset - before.rfind("\n"))
+
     def __str__(self) -> str:
         return f"{self.cell}:{self.line}:{self.column}"
 

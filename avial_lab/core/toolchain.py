@@ -148,7 +148,7 @@ def run(command: Sequence[str], *, text: str = "", limit_s: float = 20.0) -> Out
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             start_new_session=True,
         )

@@ -39,7 +39,7 @@ def measure_ceilings(threads: int, element: str) -> Ceilings:
             command,
             env=os.environ | pinned_environment(cores),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=_LIMIT_S,
             check=False,
         )

@@ -27,8 +27,10 @@ class PlatformError(AvialError):
 def read_platform(path: Path) -> Topology:
     """Raises PlatformError; a malformed file with line and column."""
     text = text_of(path, PlatformError)
-    if re.search(r"<!ENTITY|<!DOCTYPE[^>]*\[", text):
-        raise PlatformError(f"{path} declares entities, which are not read")
+    entity = re.search(r"<!ENTITY|<!DOCTYPE[^>]*\[", text)
+    if entity is not None:
+        span = CellSpan.at(entity.start(), text, str(path))
+        raise PlatformError(f"{path} declares entities, which are not read", span=span)
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:

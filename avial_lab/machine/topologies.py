@@ -9,6 +9,7 @@ from pathlib import Path
 
 from avial_lab.core.errors import OptionError
 from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.dlti import read_module
 from avial_lab.machine.measured import HERE, kept
 from avial_lab.machine.presets import PRESET, PRESETS, preset
 from avial_lab.machine.simgrid_platform import read_platform
@@ -17,7 +18,8 @@ from avial_lab.machine.topology_file import read_topology
 
 
 def topology_called(name: str | Path | Topology) -> Topology:
-    """`preset:laptop`, `cluster.yaml`, `platform.xml` (SimGrid's), `here` (a rank for each core of
+    """`preset:laptop`, `cluster.yaml`, `platform.xml` (SimGrid's), `module.mlir` (its
+    attributes of dlti), `here` (a rank for each core of
     this machine, as it was measured), or one that is there already.
     """
     if isinstance(name, Topology):
@@ -30,11 +32,13 @@ def topology_called(name: str | Path | Topology) -> Topology:
     path = Path(text)
     if path.suffix == ".xml":
         return read_platform(path)
+    if path.suffix == ".mlir":
+        return read_module(path)
     if path.suffix in (".yaml", ".yml") or path.exists():
         return read_topology(path)
     raise OptionError(
         f"'{text}' is no topology",
-        hint=f"give a file (.yaml, .xml), {HERE}, or one of: "
+        hint=f"give a file (.yaml, .xml, .mlir), {HERE}, or one of: "
         f"{', '.join(PRESET + each for each in PRESETS)}",
     )
 

@@ -88,6 +88,11 @@ def topology_in(text: str, name: str) -> Topology:
         raise TopologyError(f"{name} is not YAML") from None
     if root is None:
         raise TopologyError(f"{name} is empty", hint="a topology has nodes and links")
+    return topology_at(root, text, name)
+
+
+def topology_at(root: Any, text: str, name: str) -> Topology:  # noqa: ANN401  PyYAML's
+    """Of what was read, nodes like PyYAML's; `text` is shown where something in it is wrong."""
     return _topology(_Reader(name, text, root))
 
 

@@ -64,11 +64,20 @@ details.avial-solution > summary { cursor: pointer; padding: 4px 0 4px 64px;
 def read_notebook(path: Path) -> nbformat.NotebookNode:
     """The notebook in the file, or BindError that says what is wrong with it."""
     try:
-        return nbformat.read(path, as_version=4)
+        found = nbformat.read(path, as_version=4)
     except OSError as error:
         raise BindError(f"cannot read {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, nbformat.reader.NotJSONError, nbformat.ValidationError):
+    except Exception:  # whatever a hostile file makes nbformat raise
         raise BindError(f"{path} is not a notebook") from None
+    if not all(map(_is_cell, found.cells)):
+        raise BindError(f"{path} is not a notebook: a cell of it is neither code nor text")
+    return found
+
+
+def _is_cell(cell: nbformat.NotebookNode) -> bool:
+    """nbformat lets the others pass, which Jupyter does not open."""
+    tags = cell.metadata.get("tags", [])
+    return cell.cell_type in ("code", "markdown", "raw") and isinstance(tags, list)
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:

@@ -153,7 +153,7 @@ def _box(task: Task, x: float, y: float, width: float) -> str:
 
 def main() -> None:
     """Write the file."""
-    FILE.write_text(json.dumps(gallery(), indent=1, ensure_ascii=False) + "\n")
+    FILE.write_text(json.dumps(gallery(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -426,7 +426,9 @@ class AvialMagics(Magics):
             scaling = program.scaling(powers(machine.ranks, base=4), topology=machine)
             display(scaling)
             display(scaling.last)
-            self._sliders(what_if_of_loops(program.simulate, machine), program.name)
+            self._sliders(
+                what_if_of_loops(program.predicted_on_changes(machine), machine), program.name
+            )
             return
         costs = program.costs(None if machine == here else machine)
         policies = () if options.policy is None else (Policy(options.policy),)
@@ -686,7 +688,7 @@ def line_parser() -> argparse.ArgumentParser:
     cluster.add_argument("action", choices=("start", "status", "stop", "list", "connect"))
     cluster.add_argument("id", nargs="?", default="")
     cluster.add_argument("--all", action="store_true")
-    cluster.add_argument("--cpu", type=int, metavar="N")
+    cluster.add_argument("-n", "--cpu", type=int, metavar="N")
     cluster.add_argument("--gpu", type=int, metavar="N")
     cluster.add_argument("--profile")
     cluster.add_argument("--or-reference", action="store_true")

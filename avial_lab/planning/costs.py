@@ -29,7 +29,7 @@ class CostSource(enum.Enum):
 
     MEASURED = "measured"  # given with the graph: how long it took somewhere
     PROFILE = "profile"  # the median of earlier runs of this very program here
-    SCALED = "another size"  # the roofline, times what it was off by at another size here
+    SCALED = "another size"  # the roofline, times what it was off by at another size or ranks here
     ROOFLINE = "roofline"  # operations and bytes, on the ceilings of the device
     GUESSED = "guessed"  # only the bytes of what it touches are known
 

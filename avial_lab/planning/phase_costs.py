@@ -52,7 +52,7 @@ class PhaseCosts:
     """By a number of cores and by phase: how long the compiled loops keep those busy, all turns of
     it together."""
     other_size: bool = False
-    """Whether the profile is of runs at another size, and only scaled to this one."""
+    """Whether the profile is of runs at another size or on other ranks, and only scaled to this."""
 
     def __repr__(self) -> str:
         known = f"{count(len(self.demands), 'phase')} by the roofline"
@@ -99,6 +99,24 @@ class PhaseCosts:
             for device in topology.devices
             if topology.place_of(device.name) < turns.places
         }
+
+    def off(self, turns: Turns, topology: Topology) -> dict[str, float]:
+        """How many times as long as modelled each phase took in the runs of the profile."""
+        modelled = replace(self, profile={}).seconds(turns, topology)
+        taken, said = dict[str, float](), dict[str, float]()
+        for (phase, device), seconds in self.profile.items():
+            taken[phase] = taken.get(phase, 0.0) + seconds
+            said[phase] = said.get(phase, 0.0) + modelled.get((phase, device), 0.0)
+        return {phase: taken[phase] / said[phase] for phase in taken if said[phase] > 0}
+
+    def times(self, factors: Mapping[str, float], turns: Turns, topology: Topology) -> PhaseCosts:
+        """As modelled, times those factors of phases."""
+        profile = {
+            (phase, device): seconds * factors[phase]
+            for (phase, device), seconds in self.seconds(turns, topology).items()
+            if phase in factors and seconds > 0
+        }
+        return replace(self, profile=profile, other_size=bool(profile))
 
     def _scaled(
         self, turns: Turns, found: Sequence[ShareCost], topology: Topology

@@ -53,6 +53,8 @@ class Scaling:
     points: tuple[Point, ...]
     label: str
     last: Trace | None = field(default=None, repr=False)
+    measured: bool = False
+    """Whether earlier runs say how long its phases take."""
 
     @property
     def best(self) -> Point:
@@ -108,7 +110,9 @@ class Scaling:
             "messages", "bytes",
         )  # fmt: skip
         note = left_out(len(self.points), "number of ranks", PRINTED_ROWS)
-        return Table(f"By ranks on {self.label}, simulated", head, rows, frozenset(head), note)
+        source = "by what earlier runs took" if self.measured else "by the roofline"
+        title = f"By ranks on {self.label}, simulated, {source}"
+        return Table(title, head, rows, frozenset(head), note)
 
     def __str__(self) -> str:
         return f"{self.table.to_text()}\n{self.why}"
@@ -119,10 +123,12 @@ class Scaling:
         return brief(self, f"on {self.label}, {count(len(self.points), 'point')}: best {took}")
 
 
-def scaling_of(traces: Mapping[int, tuple[Trace, int]], label: str) -> Scaling:
+def scaling_of(
+    traces: Mapping[int, tuple[Trace, int]], label: str, *, measured: bool = False
+) -> Scaling:
     """traces: for each number of ranks a predicted run, and its messages."""
     points = [_point(trace, messages) for _, (trace, messages) in sorted(traces.items())]
-    return Scaling(tuple(points), label, traces[max(traces)][0])
+    return Scaling(tuple(points), label, traces[max(traces)][0], measured)
 
 
 def _point(trace: Trace, messages: int) -> Point:

@@ -323,7 +323,7 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
         crashes = cache_folder() / "crashes"
         crashes.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=crashes, prefix=time.strftime("%Y%m%d-%H%M%S-")))
-        (folder / "program.avial").write_text(source.text)
+        (folder / "program.avial").write_text(source.text, encoding="utf-8")
         types = "\n".join(
             f"{buffer.name}: {buffer.element} {buffer.shape}"
             for buffer in (source.binding.buffers if source.binding is not None else ())
@@ -332,7 +332,7 @@ def save_reproducer(question: Question, what: str, output: str) -> Path | None:
         if isinstance(question, Build):
             asked = shlex.join([asked, *command_line(question.options)])
         report = f"{what}\n\nasked: {asked}\ncell: {source.cell}\n{types}\n\n{output}"
-        (folder / "report.txt").write_text(report)
+        (folder / "report.txt").write_text(report, encoding="utf-8")
     except OSError:
         return None
     return folder

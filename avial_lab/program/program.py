@@ -11,7 +11,7 @@ import os
 import shlex
 import struct
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -347,6 +347,21 @@ class Program:
             return trace
         return replace(trace, note=f"{trace.note}, as in the last run")
 
+    def predicted_on_changes(self, machine: Topology) -> Callable[[Topology], Trace]:
+        """`predicted` on machines that `machine` was changed to: what was measured on that one
+        scales what the roofline says of each, so that a change alone makes a difference.
+        """
+
+        def answer(changed: Topology) -> Trace:
+            walked, as_it_is = self._walked(changed, None), self._walked(machine, None)
+            costs = walked.costs
+            if changed.speeds.nodes != machine.speeds.nodes:
+                off = as_it_is.costs.off(as_it_is.turns, machine)
+                costs = replace(costs, profile={}).times(off, walked.turns, changed)
+            return simulated_turns(walked.turns, costs, changed)
+
+        return answer
+
     def scaling(
         self,
         ranks: Sequence[int] = (),
@@ -355,8 +370,8 @@ class Program:
         trips: int | None = None,
     ) -> Scaling:
         """Predicted speed-ups of a program of loops on so many ranks each, by default 1, 2, 4 …
-        up to all that the machine has: where more of them stop paying, and why. All by the
-        roofline: what was measured is of one number of ranks.
+        up to all that the machine has: where more of them stop paying, and why. What was measured
+        on the program's own ranks scales what the roofline says of any number of them.
         """
         if not self.of_loops:
             raise AvialError(
@@ -366,14 +381,15 @@ class Program:
         machine = None if topology is None else topology_called(topology)
         most = machine.ranks if machine is not None else os.cpu_count() or 1
         found: dict[int, tuple[Trace, int]] = {}
+        measured = False
         for n in sorted(set(ranks)) or powers(most):
             gpus = n if self.question.options.on == GPU_FAMILY else 0
             on = Topology.local(n, gpus=gpus) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
-            trace = simulated_turns(walked.turns, replace(walked.costs, profile={}), on)
-            found[n] = trace, walked.turns.sent[0]
+            found[n] = simulated_turns(walked.turns, walked.costs, on), walked.turns.sent[0]
+            measured |= bool(walked.costs.profile)
         label = machine.speeds.label if machine is not None else "this machine"
-        return scaling_of(found, label)
+        return scaling_of(found, label, measured=measured)
 
     def costs(self, topology: Topology | None = None) -> Costs:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
@@ -416,6 +432,9 @@ class Program:
                 profile = known.seconds(size, costs.seconds(turns, machine))
                 costs = replace(costs, other_size=bool(profile))
             costs = replace(costs, profile=profile)
+        elif _same_hardware(machine, here):
+            own = self._walked(None, trips)
+            costs = costs.times(own.costs.off(own.turns, here), turns, machine)
         return Walked(turns, costs, machine)
 
     def _trips_in(self, trace: Trace | None) -> int:
@@ -944,6 +963,14 @@ def _step_in(journal: IO[bytes]) -> int:
 def _type_of(array: np.ndarray) -> str:
     """`float32[20, 30]`."""
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+
+
+def _same_hardware(machine: Topology, other: Topology) -> bool:
+    """Whether the nodes of both are as fast, however many ranks they have."""
+    kinds, others = (
+        {replace(node.hardware, ranks=1) for node in each.speeds.nodes} for each in (machine, other)
+    )
+    return kinds == others
 
 
 def _modelled(demand: Demand | None, ceilings: Ceilings | None) -> str:

@@ -13,6 +13,7 @@ import nbformat
 import pytest
 
 from avial_lab.cli.main import main
+from avial_lab.core.errors import BindError
 from avial_lab.notebook import export
 from avial_lab.plot import Film, film_figure
 from tests.notebooks.course import NOTEBOOKS, WIDGET, read, tagged
@@ -183,3 +184,25 @@ def test_cells_of_programs_are_coloured_as_programs() -> None:
     assert '<span class="nf">arith.addi</span>' in html
     assert '<span class="c1">// &lt;i&gt;</span>' in html
     assert '<span class="c1"># %%avial</span>' in html
+
+
+_CELLS = '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": '
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]", "null", "[" * 100_000, _CELLS + "3}",
+        '{"nbformat": "x", "metadata": {}, "cells": []}',
+        '{"nbformat": 99, "nbformat_minor": 0, "metadata": {}, "cells": []}',
+        '{"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": 3}',
+        _CELLS + '[{"cell_type": "x", "metadata": {}, "source": "", "id": "a"}]}',
+        _CELLS + '[{"cell_type": "raw", "metadata": {"tags": 3}, "source": "", "id": "a"}]}',
+    ],
+    ids=lambda text: text[-30:],
+)  # fmt: skip
+def test_json_that_is_no_notebook(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    with pytest.raises(BindError, match="is not a notebook"):
+        export.read_notebook(path)

@@ -11,6 +11,8 @@ from avial_lab.core.errors import AvialError
 from avial_lab.lessons.demo import deck_text
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import CostSource
+from avial_lab.planning.profile import Profile
+from avial_lab.planning.what_if import Change
 from avial_lab.program.program import Program
 from avial_lab.trace import EventKind, Trace
 
@@ -136,14 +138,25 @@ def test_scaling_tells_where_more_ranks_stop_paying() -> None:
         program.scaling([2000], topology="preset:fat-tree-1024")
 
 
-@pytest.mark.mpi
-def test_a_run_changes_no_speed_up() -> None:
-    """What was measured is of one number of ranks; it would bend the curve there."""
-    program = avial_lab.compile(DOUBLED, arrays={"A": np.zeros(4096)}, ranks=1)
+def test_a_run_scales_all_points_of_a_curve_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured is of one number of ranks: alone, it would bend the curve there."""
+    text = DOUBLED.replace("4096", str(1 << 20))
+    program = avial_lab.compile(text, arrays={"A": np.zeros(1 << 20)}, ranks=1)
     before = program.scaling([1, 2])
-    program.run()
-    assert program.scaling([1, 2]).points == before.points
-    assert program.simulate().makespan_s != before.points[0].makespan_s
+    assert ", by the roofline" in str(before)
+    here = program.schedule.topology
+    taken = 100 * before.points[0].makespan_s
+    phase = next(iter(program.simulate().totals)).phase
+    monkeypatch.setattr(Profile, "seconds", {(phase, "cpu0"): taken})
+    after = program.scaling([1, 2])
+    assert ", by what earlier runs took" in str(after)
+    assert after.points[0].makespan_s == program.simulate().makespan_s
+    assert after.points[0].makespan_s == pytest.approx(taken, rel=0.01)
+    assert after.speedup(after.points[1]) == pytest.approx(before.speedup(before.points[1]), 0.1)
+    asked = program.predicted_on_changes(here)
+    assert asked(here).makespan_s == after.points[0].makespan_s
+    faster = Change(speed=4.0, memory=4.0).of(here)
+    assert asked(faster).makespan_s == pytest.approx(taken / 4, rel=0.01)
 
 
 def test_tasks_scale_by_their_placement() -> None:

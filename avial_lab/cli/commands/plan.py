@@ -24,6 +24,7 @@ from avial_lab.core.errors import BindError
 from avial_lab.core.files import written_whole
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.devices import GPU_FAMILY
+from avial_lab.machine.dlti import module_text
 from avial_lab.machine.host import busy
 from avial_lab.machine.measured import kept
 from avial_lab.machine.presets import PRESET, PRESETS
@@ -193,7 +194,8 @@ def _write(topology: Topology, path: Path | None) -> None:
     """As a picture or a file to be edited, as its suffix says."""
     if path is None:
         return
-    text = plot.topology_svg(topology) if path.suffix == ".svg" else topology_text(topology)
+    written = {".svg": plot.topology_svg, ".mlir": module_text}
+    text = written.get(path.suffix, topology_text)(topology)
     with writing_to(path), written_whole(path) as file:
         file.write(text)
 

@@ -118,7 +118,11 @@ def _needs_ownership(llvm_ir: str) -> bool:
 
 @cache
 def _bfloat16() -> str:
-    return resources.files("avial_lab.compiler.backends").joinpath("bfloat16.ll").read_text()
+    return (
+        resources.files("avial_lab.compiler.backends")
+        .joinpath("bfloat16.ll")
+        .read_text(encoding="utf-8")
+    )
 
 
 def _text_of(part: str) -> str:

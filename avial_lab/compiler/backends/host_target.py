@@ -36,5 +36,5 @@ def _cpu_flags() -> str:
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return ""
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     return next((line for line in lines if line.startswith(("flags", "Features"))), "")

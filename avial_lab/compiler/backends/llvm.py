@@ -57,10 +57,12 @@ class Underway:
         """Its assembly, and what that is assembled to, once they are through."""
         code = self.process.wait()
         if code != 0:
-            name = (self.folder / "tool").read_text().strip()
-            said = (self.folder / "said").read_text(errors="replace")[:2000]
+            name = (self.folder / "tool").read_text(encoding="utf-8").strip()
+            said = (self.folder / "said").read_text(errors="replace", encoding="utf-8")[:2000]
             raise InternalError(f"{name} ended with {code}: {said}")
-        return (self.folder / "part.s").read_text(), (self.folder / "part.o").read_bytes()
+        return (self.folder / "part.s").read_text(encoding="utf-8"), (
+            self.folder / "part.o"
+        ).read_bytes()
 
 
 def binary_of(code: MachineCode, manifest: Manifest, *, ptx: Mapping[str, str]) -> Binary:
@@ -232,7 +234,7 @@ def _begun(part: LlvmPart, cpu: str) -> Generator[Underway]:
     )
     with tempfile.TemporaryDirectory(prefix="avial-build-") as directory:
         folder = Path(directory)
-        (folder / "part.ll").write_text(part.llvm_ir)
+        (folder / "part.ll").write_text(part.llvm_ir, encoding="utf-8")
         with (folder / "said").open("wb") as said:
             process = subprocess.Popen(
                 ["sh", "-c", line],
@@ -272,9 +274,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", dest="output", required=True)
     options = parser.parse_args(arguments)
     cpu = options.cpu_target
-    llvm_ir = Path(options.file).read_text()
+    llvm_ir = Path(options.file).read_text(encoding="utf-8")
     made = optimised if options.halfway else _assembly_for
-    Path(options.output).write_text(made(llvm_ir, cpu))
+    Path(options.output).write_text(made(llvm_ir, cpu), encoding="utf-8")
     return 0
 
 

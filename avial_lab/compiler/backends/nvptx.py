@@ -106,7 +106,7 @@ def mlir_opt(passes: Sequence[str], text: str, *flags: str) -> subprocess.Comple
     """How mlir-opt ends with these passes on `text`."""
     command = [str(tool("mlir-opt")), NO_PACKING, *flags, pipeline_option(passes)]
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, errors="replace", check=False
+        command, input=text, capture_output=True, encoding="utf-8", errors="replace", check=False
     )
 
 
@@ -141,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", nargs="?", default="-", help="- (the default) reads standard input")
     parser.add_argument("-o", dest="output", default="-")
     options = parser.parse_args(arguments)
-    source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+    source = (
+        sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+    )
     text = ptx_of(options.task, source)
     if not text:
         sys.stderr.write(f"no PTX of '{options.task}' in it\n")
@@ -149,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output == "-":
         sys.stdout.write(text)
     else:
-        Path(options.output).write_text(text)
+        Path(options.output).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -92,7 +92,7 @@ def run_tool(command: Sequence[str], folder: Path) -> None:
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
     )
@@ -158,6 +158,6 @@ def host_triple() -> str:
 def version_of(name: str) -> str:
     """What a tool says of itself."""
     said = subprocess.run(
-        [str(tool(name)), "--version"], capture_output=True, text=True, check=True
+        [str(tool(name)), "--version"], capture_output=True, encoding="utf-8", check=True
     )
     return said.stdout

@@ -18,7 +18,11 @@ def add_runtime(module: ir.Operation, called: Iterable[str]) -> None:
     """Copy the variables, the functions in `called` and what they call and name in turn to the
     module's start, once.
     """
-    text = resources.files("avial_lab.compiler.codegen").joinpath("runtime_calls.mlir").read_text()
+    text = (
+        resources.files("avial_lab.compiler.codegen")
+        .joinpath("runtime_calls.mlir")
+        .read_text(encoding="utf-8")
+    )
     runtime = ir.Module.parse(text, module.context)
     ops = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in runtime.body.operations}
     wanted = {name for name, op in ops.items() if _is_variable(op.operation)}

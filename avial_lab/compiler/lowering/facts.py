@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -64,26 +64,35 @@ def finished_phases(stages: Stages) -> Finished:
                 hear(module)
             if stage.name == "mpi" and isinstance(module, ir.Operation):
                 phases = phases_in(module)
-                joined.update(tasks_by_function(module))
             if stage.name == "loops" and isinstance(module, ir.Operation):
+                joined.update(tasks_by_function(module))
                 sums = reordered_sums(module)
                 hear(module)
             yield stage, module
 
     made, code = finished(watched())
-    _add_joined(fused, joined)
-    _add_joined(sums, joined)
+    _add_joined(fused, joined, lambda _, told: told)
+    _add_joined(sums, joined, max)
     for name, terms in shared.items():
         sums[name] = max(terms, sums.get(name, 0))
-    _add_joined(remarks, joined)
+    _add_joined(remarks, joined, lambda known, told: tuple(dict.fromkeys((*known, *told))))
     return Finished(made, code, phases, fused, sums, remarks, alone)
 
 
-def _add_joined(known: dict[str, Told], joined: Mapping[str, Sequence[str]]) -> None:
-    """What is known of a task holds for all the phases that it is."""
+def _add_joined(
+    known: dict[str, Told],
+    joined: Mapping[str, Sequence[str]],
+    both: Callable[[Told, Told], Told],
+) -> None:
+    """What is known of a task holds for all the phases that it is, what is known of a part for all
+    the tasks that it is of, as `both` says where they have several.
+    """
     for name, others in joined.items():
-        if name in known:
-            known.update(dict.fromkeys(others, known[name]))
+        if name not in known:
+            continue
+        told = known[name] if name in others else known.pop(name)
+        for other in others:
+            known[other] = both(known[other], told) if other in known else told
 
 
 def phases_in(module: ir.Operation) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from mlir import ir
 from avial_lab.compiler.frontends.mlir.foreign import name_printed
 from avial_lab.compiler.frontends.notation.source import Source
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.ptensor_types import full_types
 from avial_lab.compiler.lowering.pipelines import OURS
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.lowering.stages import text_of
@@ -83,9 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = ir.Context()
     register(context)
     try:
-        source = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        source = (
+            sys.stdin.read()
+            if options.file == "-"
+            else Path(options.file).read_text(encoding="utf-8")
+        )
         with context:
-            parsed = ir.Module.parse(source)
+            parsed = ir.Module.parse(full_types(source))
             name_printed(parsed, Source(source, options.file))
         module = parsed.operation
         run_passes(module, parse_passes(options.passes))
@@ -95,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output == "-":
         sys.stdout.write(text_of(module))
     else:
-        Path(options.output).write_text(text_of(module))
+        Path(options.output).write_text(text_of(module), encoding="utf-8")
     return 0
 
 

@@ -56,6 +56,8 @@ from avial_lab.planning.placement import schedule_by_hand
 from avial_lab.planning.schedule import Schedule
 
 _BEFORE = {
+    "dist": "ptensor",
+    "source": "dist",
     "avial": "source",
     "placed": "avial",
     "mpi": "placed",
@@ -68,6 +70,9 @@ _BEFORE = {
     "object": "llvmir",
 }
 """Which stage each is made of."""
+
+ARRAYS = ("ptensor", "dist")
+"""Stages of programs of arrays, before these are loops."""
 
 _MARK = re.compile(r", (?:edited by hand|after \S+ was edited by hand).*$")
 _COMPLAINT = re.compile(r":(\d+):(\d+): error: (.*)")
@@ -91,7 +96,10 @@ def resumed(question: Resume) -> Built:
         listed = ", ".join(s.name for s in built.stages if s.language != "text")
         raise AvialError(f"there is no stage '{name}' to edit", hint=f"there are: {listed}")
     if is_program(question):
-        return _marked(question, build_program(edited_build(question)))
+        made = build_program(edited_build(question))
+        before = (stage for stage in built.stages if not follows(stage.name, name))
+        kept = tuple(stage for stage in before if stage.name in ARRAYS and stage.name != name)
+        return _marked(question, replace(made, stages=(*kept, *made.stages)))
     if name == "avial":
         module = read_stage(question)
         return _marked(question, build_split(edited_build(question), module, module, Stopwatch()))
@@ -103,9 +111,9 @@ def resumed(question: Resume) -> Built:
 
 
 def is_program(question: Resume) -> bool:
-    """Whether the edited stage is the program itself: what is read, not made."""
+    """Whether the edited stage is the program itself, or can be read as one."""
     first = question.built.stages[0].name
-    return question.stage == first
+    return question.stage == first or (first in ARRAYS and question.stage in (*ARRAYS, "source"))
 
 
 def _places_tasks(question: Resume) -> bool:
@@ -161,7 +169,7 @@ def _check_with(command: Iterable[str], question: Resume) -> None:
         [str(tool(program)), *arguments, "-"],
         input=question.text,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
     )
@@ -183,7 +191,9 @@ def _check_ptx(question: Resume) -> None:
     if ptxas is None:
         return
     command = [str(ptxas), f"--gpu-name={chip}", "-", "-o", "/dev/null"]
-    done = subprocess.run(command, input=question.text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, input=question.text, capture_output=True, encoding="utf-8", check=False
+    )
     found = re.search(r"line (\d+); (?:error|fatal)\s*: (.*)", done.stderr + done.stdout)
     if done.returncode != 0 and found is not None:
         raise _mistake(question, found[2], int(found[1]), 1)

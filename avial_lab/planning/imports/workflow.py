@@ -5,16 +5,19 @@ Tasks and files as a format has them -> Workflow, in an order that respects the 
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 from avial_lab.core.buffers import Buffer, Storage
-from avial_lab.core.errors import AvialError
+from avial_lab.core.errors import AvialError, CellSpan
+from avial_lab.core.files import text_of
 from avial_lab.core.regions import Box
-from avial_lab.core.words import brief, count, listed
+from avial_lab.core.words import brief, count
 from avial_lab.machine.topology import Target
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
@@ -56,8 +59,10 @@ def workflow(path: Path, tasks: Sequence[Given], sizes: Mapping[str, int]) -> Wo
     for task in tasks:
         for file in task.makes:
             if file in maker:
+                both = f"by '{maker[file]}' and '{task.name}'"
                 raise AvialError(
-                    f"{path}: the file '{file}' is made twice, by '{maker[file]}' and '{task.name}'"
+                    f"{path}: the file '{file}' is made twice, {both}",
+                    span=_place(path, task.name, file),
                 )
             maker[file] = task.name
     waits = {
@@ -98,16 +103,23 @@ def _check(path: Path, tasks: Sequence[Given]) -> None:
     known: set[str] = set()
     for task in tasks:
         if task.name in known:
-            raise AvialError(f"{path}: the task '{task.name}' stands twice")
+            raise AvialError(
+                f"{path}: the task '{task.name}' stands twice",
+                span=_place(path, task.name, again=True),
+            )
         known.add(task.name)
         if not (math.isfinite(task.seconds) and task.seconds >= 0):
             raise AvialError(
-                f"{path}: the task '{task.name}' takes {task.seconds} s, not 0 or more"
+                f"{path}: the task '{task.name}' takes {task.seconds} s, not 0 or more",
+                span=_place(path, task.name, "runtime"),
             )
     for task in tasks:
         for name in task.after:
             if name not in known:
-                raise AvialError(f"{path}: the task '{task.name}' waits for '{name}', unknown here")
+                raise AvialError(
+                    f"{path}: the task '{task.name}' waits for '{name}', unknown here",
+                    span=_place(path, task.name, name),
+                )
     if not tasks:
         raise AvialError(f"{path} holds no tasks")
 
@@ -133,9 +145,57 @@ def _in_order(
             if not left[name]:
                 heappush(ready, position[name])
     if len(ordered) < len(tasks):
-        stuck = [name for name, number in left.items() if number]
+        circle = _circle(waits, {name: number for name, number in left.items() if number})
+        told = " → ".join([*circle[:MOST_NAMED], *["…"] * (len(circle) > MOST_NAMED), circle[0]])
         raise AvialError(
-            f"{path}: {count(len(stuck), 'task')} wait for each other in a circle, or for those "
-            f"that do: {listed(stuck, most=4)}"
+            f"{path}: {count(len(circle), 'task')} wait for each other in a circle: {told}",
+            span=_place(path, circle[0], circle[-1]),
         )
     return ordered
+
+
+MOST_NAMED = 6
+"""Tasks of a circle."""
+
+
+def _circle(waits: Mapping[str, Mapping[str, None]], stuck: Collection[str]) -> list[str]:
+    """Each waits for the one before it, and the first for the last. stuck: all that wait for a
+    circle, or are in one.
+    """
+    seen: dict[str, int] = {}
+    task = next(iter(stuck))
+    while task not in seen:
+        seen[task] = len(seen)
+        task = next(each for each in waits[task] if each in stuck)
+    return list(seen)[seen[task] :][::-1]
+
+
+def _place(path: Path, task: str, inside: str = "", *, again: bool = False) -> CellSpan | None:
+    """Where the file tells that of a task: the first of its entries in which `inside` stands, else
+    the first, or the second. None where names are not in the file as they are here.
+    """
+    text, json_file = text_of(path), path.suffix == ".json"
+    name = re.escape(json.dumps(task)) if json_file else re.escape(task.removeprefix("t"))
+    key = rf'"(?:id|name)"\s*:\s*{name}' if json_file else rf"^[ \t]*{name}\b"
+    found = list(re.finditer(key, text, re.MULTILINE))
+    for match in found:
+        begin, end = _entry(text, match.start(), json_file)
+        at = text.find(inside, begin, end) if inside else -1
+        if at >= 0:
+            return CellSpan.at(at, text, str(path))
+    if not found:
+        return None
+    return CellSpan.at(found[min(int(again), len(found) - 1)].start(), text, str(path))
+
+
+def _entry(text: str, at: int, json_file: bool) -> tuple[int, int]:
+    """From where to where the object of the JSON goes that the place is in; of others nothing."""
+    depth = 0
+    for begin in range(at if json_file else -1, -1, -1):
+        depth += (text[begin] == "}") - (text[begin] == "{")
+        if depth < 0:
+            try:
+                return begin, json.JSONDecoder().raw_decode(text, begin)[1]
+            except ValueError:
+                break
+    return at, at

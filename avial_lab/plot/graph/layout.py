@@ -125,7 +125,7 @@ def _graphviz(program: str, boxes: Sequence[Box], lines: Sequence[Line]) -> Layo
         [program, "-Kdot", "-Tjson0"],
         input=dot_source(boxes, lines),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=TIME_LIMIT_S,
         check=True,
     )

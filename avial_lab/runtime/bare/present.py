@@ -69,7 +69,9 @@ def _nvidia_smi() -> dict[str, str]:
         return {}
     command = [tool, f"--query-gpu={','.join(_ASKED)}", "--format=csv,noheader", "-i", "0"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return {}
     values = [value.strip() for value in done.stdout.strip().split(",")]
@@ -78,7 +80,7 @@ def _nvidia_smi() -> dict[str, str]:
 
 def _first(path: Path, pattern: str) -> str:
     try:
-        found = re.search(pattern, path.read_text())
+        found = re.search(pattern, path.read_text(encoding="utf-8"))
     except OSError:
         return ""
     return found[1].strip() if found else ""

@@ -283,7 +283,7 @@ class EngineSet:
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
-    asked: Future[None] | None = None
+    asked: Future[list[frozenset[str]]] | None = None
     if spec.where:
         progress(f"asking {spec.where}")
         # Meanwhile the controller starts here, which takes as long.
@@ -386,7 +386,7 @@ class _Starting:
     spec: EngineSpec
     folder: Path
     progress: Progress
-    asked: Future[None] | None = None
+    asked: Future[list[frozenset[str]]] | None = None
     """Whether the hosts can be used, which is known before ranks are started there."""
     cluster: ipyparallel.Cluster | None = None
     client: ipyparallel.Client | None = None
@@ -460,7 +460,7 @@ class _Starting:
             return False
         controller = self.cluster.controller
         try:
-            said = Path(controller.output_file).read_text(errors="replace")
+            said = Path(controller.output_file).read_text(errors="replace", encoding="utf-8")
         except FileNotFoundError:
             said = controller.get_output()  # where it has ended; before, what it said so far stays
         return _ADDRESS_TAKEN in said
@@ -549,7 +549,7 @@ class _Starting:
         for rank in range(self.spec.ranks):
             path = output_path(self.folder, rank)
             if path.exists() and path.stat().st_size:
-                said[f"rank {rank}"] = path.read_text(errors="replace")
+                said[f"rank {rank}"] = path.read_text(errors="replace", encoding="utf-8")
                 break  # they start alike, and so fail alike
         said |= {one.identifier: one.get_output() for one in launchers if one is not None}
         output = "\n".join(f"--- {who}\n{last_lines(text)}" for who, text in said.items())
@@ -638,7 +638,8 @@ def _probe(engines: EngineSet) -> None:
         raise ClusterError(
             f"the {len(facts)} engines are not the ranks of one MPI world",
             hint="start them with mpiexec: `ipcluster start --engines=mpi`, "
-            "or c.Cluster.engine_launcher_class = 'mpi' in the profile",
+            "or c.Cluster.engine_launcher_class = 'mpi' in the profile; a template for Slurm: "
+            "`srun --mpi=pmi2 {program_and_args} --mpi`",
         )
     _refuse_others(facts)
     engines.facts = tuple(facts[k] for k in order)

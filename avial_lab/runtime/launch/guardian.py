@@ -244,7 +244,7 @@ class Watch:
             self._over = True
             return
         self._until = time.monotonic() + self._keep_s
-        (self._folder / LEFT).write_text(str(time.time() + self._keep_s))
+        (self._folder / LEFT).write_text(str(time.time() + self._keep_s), encoding="utf-8")
 
     def _end(self) -> None:
         if self._listener:

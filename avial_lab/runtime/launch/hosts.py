@@ -30,7 +30,7 @@ import psutil
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.words import count, rank_words
-from avial_lab.machine.cpu import boot_id
+from avial_lab.machine.cpu import boot_id, used_of
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.rank import relay
 
@@ -123,14 +123,14 @@ class Hosts:
         """Of this machine, as the hosts see it."""
         return address_towards(self.names)
 
-    def check(self) -> None:
-        """ClusterError where one of them cannot be reached, or lacks this Python: mpiexec would
-        wait for it, or say it less clearly.
+    def check(self) -> list[frozenset[str]]:
+        """-> the instruction sets that each of them has. ClusterError where one cannot be reached,
+        or lacks this Python: mpiexec would wait for it, or say it less clearly.
         """
         refuse_other_mpi()
         with ThreadPoolExecutor(len(self.names)) as pool:
             answers = dict(zip(self.names, pool.map(_asked, self.names), strict=True))
-        wrong = {name: why for name, why in answers.items() if why}
+        wrong = {name: why for name, why in answers.items() if isinstance(why, str)}
         if wrong:
             name, why = next(iter(wrong.items()))
             others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -138,12 +138,13 @@ class Hosts:
                 f"host {name}{others}: {why}",
                 hint=self.hint,
             )
+        return [sets for sets in answers.values() if not isinstance(sets, str)]
 
 
 def refuse_other_mpi() -> None:
     """Which options start ranks elsewhere differs between MPIs; those of MPICH's are known."""
     done = subprocess.run(
-        [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
+        [tool("mpiexec"), "--version"], capture_output=True, encoding="utf-8", check=False
     )
     if "HYDRA" not in done.stdout.upper():
         raise ClusterError(
@@ -159,7 +160,8 @@ def ssh(host: str, script: str, *, timeout_s: float = ASK_S) -> subprocess.Compl
     """
     return subprocess.run(
         _ssh_command(host, script),
-        capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False,
+        capture_output=True, encoding="utf-8", timeout=timeout_s, stdin=subprocess.DEVNULL,
+        check=False,
     )  # fmt: skip
 
 
@@ -177,16 +179,18 @@ def _why_unreached(said: str) -> str:
     return ""
 
 
-def _asked(host: str) -> str:
-    """What is wrong with it; empty where ranks can be started there."""
+def _asked(host: str) -> frozenset[str] | str:
+    """Its instruction sets (Linux), or what is wrong with it: why no ranks can be started there."""
     if shutil.which("ssh") is None:
         return "this machine has no ssh"
     try:
-        done = ssh(host, f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there")
+        there = f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there"
+        done = ssh(host, f"{there} && grep -m1 -E '^(flags|Features)' /proc/cpuinfo")
     except subprocess.TimeoutExpired:
         return f"no answer by ssh within {ASK_S:g} s"
-    if done.stdout.strip().endswith("there"):
-        return ""
+    _, found, flags = done.stdout.partition("there\n")
+    if found:
+        return used_of(flags.split())
     if done.returncode == 255:
         return f"ssh: {(done.stderr.strip().splitlines() or ['no connection'])[-1]}"
     return (
@@ -246,7 +250,11 @@ class Slurm:
     def address(self) -> str:
         """Of this machine, as a node sees it: towards the controller of Slurm, which all reach."""
         done = subprocess.run(
-            ["scontrol", "show", "config"], capture_output=True, text=True, check=False, timeout=10
+            ["scontrol", "show", "config"],
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=10,
         )
         found = re.search(r"SlurmctldHost\[0\]\s*=\s*([\w.-]+)(?:\(([\w.:-]+)\))?", done.stdout)
         controller = found.group(2) or found.group(1) if found else ""
@@ -254,12 +262,14 @@ class Slurm:
         names = [name for name in (controller, *_slurm_nodes()) if name]
         return address_towards(names)
 
-    def check(self) -> None:
+    def check(self) -> list[frozenset[str]]:
+        """Nothing is known of the CPUs of nodes before they are given."""
         if shutil.which("srun") is None:
             raise ClusterError(
                 "this machine has no Slurm: there is no srun",
                 hint="on machines that ssh reaches: --hosts node1,node2 --ppn 2",
             )
+        return []
 
 
 def inside_slurm() -> bool:
@@ -269,7 +279,11 @@ def inside_slurm() -> bool:
 
 def _slurm_nodes() -> list[str]:
     done = subprocess.run(
-        ["sinfo", "-h", "-N", "-o", "%N"], capture_output=True, text=True, check=False, timeout=10
+        ["sinfo", "-h", "-N", "-o", "%N"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=10,
     )
     return done.stdout.split()
 
@@ -309,7 +323,9 @@ _KNOWN = re.compile(r"(\w+)\s*=\s*(\S+)")
 def _slurm(*command: str) -> list[str]:
     """The lines that a command of Slurm's prints; none where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=False, timeout=10
+        )
         return done.stdout.splitlines() if done.returncode == 0 else []
     return []
 
@@ -451,7 +467,7 @@ class SilentHosts:
             asking = self._asked.get(name)
             if asking is None and time.monotonic() > self._next[name]:
                 self._asked[name] = subprocess.Popen(
-                    _ssh_command(name, "true", "-vv"), stdin=subprocess.DEVNULL, text=True,
+                    _ssh_command(name, "true", "-vv"), stdin=subprocess.DEVNULL, encoding="utf-8",
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
                 )  # fmt: skip
             elif asking is not None and asking.poll() is not None:
@@ -497,7 +513,7 @@ class _SilentNodes:
             self._asking, self._next_s = None, time.monotonic() + ASK_AGAIN_S
             return self._found.pop() if self._found else None
         if self._asking is None and time.monotonic() > self._next_s:
-            hosts = {file.read_text() for file in there}
+            hosts = {file.read_text(encoding="utf-8") for file in there}
             self._asking = threading.Thread(target=self._ask, args=(hosts,), daemon=True)
             self._asking.start()
         return None
@@ -509,7 +525,7 @@ class _SilentNodes:
 def lost_host(folder: Path, rank: int) -> tuple[str, str] | None:
     """The host of a rank whose connection ended before it did, and how it ended."""
     with suppress(FileNotFoundError, ValueError):
-        host, how = (folder / f"{rank}.lost").read_text().splitlines()
+        host, how = (folder / f"{rank}.lost").read_text(encoding="utf-8").splitlines()
         return host, how
     return None
 

@@ -177,7 +177,7 @@ class _Ranks:
     def printed(self) -> str:
         """The end of what mpiexec and the ranks printed."""
         logs = [self.log, *(output_path(self.directory, rank) for rank in range(self.ranks))]
-        texts = [log.read_text(errors="replace") for log in logs if log.exists()]
+        texts = [log.read_text(errors="replace", encoding="utf-8") for log in logs if log.exists()]
         return last_lines("\n".join(text for text in texts if text))
 
     def find(self) -> None:
@@ -274,7 +274,7 @@ class _Feed:
         for rank in range(self.caller.manifest.ranks):
             if rank in self.parts:
                 seen = {file.path: file.seen for file in files_of(self.parts[rank])}
-                (self.directory / f"{rank}.files").write_text(json.dumps(seen))
+                (self.directory / f"{rank}.files").write_text(json.dumps(seen), encoding="utf-8")
             else:
                 write_inputs(self.directory, rank, self.caller.inputs_of(rank))
 
@@ -282,7 +282,7 @@ class _Feed:
         for rank in self.parts.keys() - self.reasons.keys():
             seen = self.directory / f"{rank}.seen"
             if seen.exists():
-                self.reasons[rank] = json.loads(seen.read_text())
+                self.reasons[rank] = json.loads(seen.read_text(encoding="utf-8"))
                 self._give(rank)
 
     def _give(self, rank: int) -> None:

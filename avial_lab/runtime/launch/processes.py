@@ -68,7 +68,7 @@ def mpiexec_options() -> tuple[str, ...]:
     loopback.
     """
     version = subprocess.run(
-        [tool("mpiexec"), "--version"], capture_output=True, text=True, check=False
+        [tool("mpiexec"), "--version"], capture_output=True, encoding="utf-8", check=False
     )
     if "HYDRA" not in version.stdout.upper():
         return ()
@@ -192,7 +192,7 @@ def memory_kills() -> int:
     it does not say.
     """
     try:
-        counters = Path("/proc/vmstat").read_text().splitlines()
+        counters = Path("/proc/vmstat").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0  # not Linux
     return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)

@@ -92,8 +92,8 @@ class Accompany:
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", relay.__file__, "beside", str(MPI.COMM_WORLD.rank)],
             env=os.environ | {relay.HUB: self.hub.format(_token(key, self.nonce))},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd="/", start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8", cwd="/", start_new_session=True,
         )  # fmt: skip
         assert process.stdout is not None
         folder = process.stdout.readline().strip()

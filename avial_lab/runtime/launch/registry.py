@@ -98,7 +98,7 @@ class Record:
     def left_s(self) -> float:
         """Seconds until it ends by itself; infinite as long as it is owned."""
         try:
-            return max(0.0, float((self.folder / LEFT).read_text()) - time.time())
+            return max(0.0, float((self.folder / LEFT).read_text(encoding="utf-8")) - time.time())
         except (FileNotFoundError, ValueError):
             return float("inf")
 
@@ -138,7 +138,7 @@ def write_record(record: Record) -> None:
     """Into the record's folder; a reader sees all of it or nothing."""
     fields = asdict(replace(record, folder=Path())) | {"folder": ""}
     partial = record.folder / f"{_FILE}.partial"
-    partial.write_text(json.dumps(fields))
+    partial.write_text(json.dumps(fields), encoding="utf-8")
     partial.rename(record.folder / _FILE)
 
 
@@ -195,7 +195,7 @@ def _records() -> list[Record]:
         for file in parent.glob(f"{PREFIX}*/{_FILE}"):
             try:
                 if file.parent.stat().st_uid == os.getuid():
-                    found.append(_record(file.parent, json.loads(file.read_text())))
+                    found.append(_record(file.parent, json.loads(file.read_text(encoding="utf-8"))))
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # it is just going, or is no record of this version
     return found

@@ -142,7 +142,7 @@ def descriptor(address: int, shape: tuple[int, ...]) -> ctypes.Array[ctypes.c_in
 def mapped_files(like: re.Pattern[str]) -> list[str]:
     """Those that this process has in its memory already; none where that is not known (macOS)."""
     try:
-        maps = Path("/proc/self/maps").read_text()
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
     except OSError:
         return []
     paths = dict.fromkeys(line.split(maxsplit=5)[-1] for line in maps.splitlines() if "/" in line)

@@ -191,7 +191,7 @@ def _written(low: int, high: int) -> bool:
     if sys.platform != "linux":
         return True
     inside, known = False, 0
-    for line in Path("/proc/self/smaps").read_text().splitlines():
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines():
         first, _, rest = line.partition(" ")
         if not first.endswith(":"):
             bounds = [int(word, 16) for word in first.split("-")]

@@ -74,7 +74,7 @@ class Journal:
         self._words = np.frombuffer(self._map, np.int64)
         if not faults:
             return
-        self._fault = _fault_path(directory, rank).open("w")
+        self._fault = _fault_path(directory, rank).open("w", encoding="utf-8")
         # Only here, and after MPI's start: MPI libraries bring handlers of their own (UCX prints a
         # page of them).
         faulthandler.enable(self._fault, all_threads=False)
@@ -138,7 +138,7 @@ def read_death(directory: Path, rank: int) -> str | None:
 
 def _read_status(directory: Path, rank: int) -> str | None:
     try:
-        text = (directory / f"{rank}.exit").read_text()
+        text = (directory / f"{rank}.exit").read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     if not text.endswith("\n") or int(text) == 0:
@@ -149,7 +149,9 @@ def _read_status(directory: Path, rank: int) -> str | None:
 
 def _read_fault(directory: Path, rank: int) -> str | None:
     try:
-        found = _FAULT.search(_fault_path(directory, rank).read_text(errors="replace"))
+        found = _FAULT.search(
+            _fault_path(directory, rank).read_text(errors="replace", encoding="utf-8")
+        )
     except FileNotFoundError:
         return None
     return _SIGNALS.get(found.group(1).strip(), found.group(1).strip()) if found else None

@@ -490,6 +490,7 @@ class Relay:
         """Of this host, on the way to the hub."""
         self._sent: dict[str, bytes] = {}
         self._printed = 0
+        self._has_left = False
         self._over = threading.Event()
         self._noted = threading.Event()
         self.lapsed = False
@@ -590,6 +591,8 @@ class Relay:
         if size > _MOST_PRINTED:
             os.truncate(path, 0)
             self._printed = 0
+        if not self._has_left and (self.folder / f"{self._rank}.outcome").exists():
+            self._send_results()
 
     def _send_changed(self, kind: str) -> None:
         name = f"{self._rank}.{kind}"
@@ -598,16 +601,21 @@ class Relay:
             self._line.send("file", data, name=name, first=True, last=True)
             self._sent[name] = data
 
-    def _send_last(self) -> None:
-        """All that the rank left; that it has an outcome comes last."""
-        self._send_news()
+    def _send_results(self) -> None:
+        """What the rank leaves, its outcome last. It may not end before the others do: one that
+        has failed waits for them in MPI's end, and they for it.
+        """
         way = _Way(self._line)
         for path in _numbered(self.folder, self._rank, "out"):
             way.send(path)
-        for kind in ("fault", "outcome"):
-            path = self.folder / f"{self._rank}.{kind}"
-            if path.exists() and path.stat().st_size:
-                way.send(path)
+        way.send(self.folder / f"{self._rank}.outcome")
+        self._has_left = True
+
+    def _send_last(self) -> None:
+        self._send_news()
+        fault = self.folder / f"{self._rank}.fault"
+        if fault.exists() and fault.stat().st_size:
+            _Way(self._line).send(fault)
 
 
 def unanswered(pid: int) -> str:
@@ -615,7 +623,7 @@ def unanswered(pid: int) -> str:
     where there is none (Linux, IPv4).
     """
     try:
-        lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+        lines = Path(f"/proc/{pid}/net/tcp").read_text(encoding="utf-8").splitlines()[1:]
     except OSError:
         return ""
     stuck: dict[str, str] = {}
@@ -736,7 +744,9 @@ class _Parent:
 def _parent_of(pid: int) -> int:
     """0 where that is not known (Linux)."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+        )
     return 0
 
 
@@ -808,7 +818,7 @@ def _interfaces() -> Iterator[tuple[str, str]]:
 def _end_starter(pid: int) -> None:
     """mpiexec's proxy on this host would wait for the client for ever."""
     with contextlib.suppress(OSError):
-        if Path(f"/proc/{pid}/comm").read_text().startswith("hydra"):
+        if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("hydra"):
             os.kill(pid, signal.SIGKILL)
 
 

@@ -106,7 +106,7 @@ def cores() -> tuple[Core, ...]:
 def _quota(most: int) -> int:
     """Whole cores' worth of time that the control group has, if it has a limit."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
     except (OSError, ValueError):
         return most  # not Linux, or an older kind of groups
     return most if quota == "max" else min(most, -(-int(quota) // int(period)))

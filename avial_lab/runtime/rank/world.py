@@ -155,7 +155,7 @@ def release_shared_memory() -> None:
     """
     MPI.COMM_WORLD.Barrier()
     try:
-        maps = Path("/proc/self/maps").read_text()
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
     except FileNotFoundError:
         return  # not Linux
     for path in set(re.findall(r"/dev/shm/mpich_shm_\S+$", maps, re.MULTILINE)):
@@ -174,7 +174,7 @@ def _same_clock(comm: MPI.Intracomm) -> bool:
     """Whether all ranks read the very same clock: one machine since one boot, in one name space."""
     here = [platform.node()]
     with suppress(OSError):  # not Linux, or an old one
-        here.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        here.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8"))
         here.append(str(Path("/proc/self/ns/time").readlink()))
     return len(set(comm.allgather(tuple(here)))) == 1
 

@@ -137,20 +137,29 @@ def _changed(change: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "words", "line"),
     [
-        ("twice", "the file 'b' is made twice, by 'split' and 'work'"),
-        ("circle", "wait for each other in a circle"),
-        ("nan", "takes nan s"),
-        ("negative", "takes -1.0 s"),
-        ("unknown", "waits for 'nobody'"),
-        ("same", "stands twice"),
-        ("half", "is not WfFormat: no 'execution'"),
+        ("twice", "the file 'b' is made twice, by 'split' and 'work'", '"b"'),
+        ("circle", "2 tasks wait for each other in a circle: split → join → split", '"join"'),
+        ("nan", "takes nan s", '"runtimeInSeconds": NaN'),
+        ("negative", "takes -1.0 s", '"runtimeInSeconds": -1.0'),
+        ("unknown", "waits for 'nobody'", '"nobody"'),
+        ("same", "stands twice", '"id": "split"'),
+        ("half", "is not WfFormat: no 'execution'", ""),
     ],
 )
-def test_a_workflow_that_is_none(tmp_path: Path, change: str, words: str) -> None:
-    with pytest.raises(AvialError, match=words):
-        avial_lab.load_graph(_written(tmp_path, _changed(change)))
+def test_a_workflow_that_is_none(tmp_path: Path, change: str, words: str, line: str) -> None:
+    """The place is told, in whatever way the text is broken into lines."""
+    for indent in (2, None):
+        path = tmp_path / "w.json"
+        path.write_text(json.dumps(_changed(change), indent=indent))
+        with pytest.raises(AvialError, match=words) as refused:
+            avial_lab.load_graph(path)
+        span = refused.value.span
+        assert (span is not None) == bool(line)
+        if span is not None and indent:
+            assert span.text.splitlines()[span.line - 1].strip().startswith(line)
+            assert str(span).startswith(f"{path}:{span.line}:")
 
 
 @pytest.mark.parametrize(
@@ -163,13 +172,16 @@ def test_a_workflow_that_is_none(tmp_path: Path, change: str, words: str) -> Non
         ("g.stg", "3\n0 1 0\n", "1 lines follow, not 3"),
         ("g.stg", "1\n0 1 2 5\n", "2 predecessors are announced, 1 named"),
         ("g.stg", "1\n0 x 0\n", "a line is: number, time"),
-        ("g.stg", "2\n0 1 1 1\n1 1 1 0\n", "in a circle"),
+        ("g.stg", "2\n0 1 1 1\n1 1 1 0\n", "in a circle: t1 → t0 → t1"),
+        ("g.stg", "2\n0 1 0\n1 -1 0\n", r"takes -1.0 s, not 0 or more\n.*g.stg:3:1"),
         ("g.stg", "", "is empty"),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, name: str, text: str, words: str) -> None:
-    with pytest.raises(AvialError, match=words):
-        avial_lab.load_graph(_written(tmp_path, text, name))
+    path = _written(tmp_path, text, name)
+    with pytest.raises(AvialError) as refused:
+        avial_lab.load_graph(path)
+    assert re.search(words, str(refused.value))
 
 
 # The command line ---------------------------------------------------------------------------------

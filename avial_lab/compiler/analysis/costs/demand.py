@@ -182,7 +182,7 @@ def _touched(scop: Scop) -> Iterator[tuple[isl.Set, int]]:
 
 
 def _inside(elements: isl.Set, shape: Sequence[int | None]) -> isl.Set:
-    """Those that the array has: of what hangs on data all are known to be, and nothing more."""
+    """Those that the array has: of what depends on data all are known to be, and nothing more."""
     for dimension, size in enumerate(shape):
         if size is not None:
             elements = elements.lower_bound_val(SET, dimension, 0)

@@ -32,7 +32,7 @@ def slice_weights(
     """Iterations at the middle of each of `slices` equal slices of `extent` values from `first` on.
 
     The number of iterations inside is taken as that of the box around them, which is right for a
-    triangle and off by a constant factor for a pyramid; what hangs on loops around is taken over
+    triangle and off by a constant factor for a pyramid; what depends on loops around is taken over
     all of their iterations. More than `MOST` are told in proportion to each other.
     """
     slices = max(1, min(slices, extent))

@@ -30,7 +30,14 @@ from avial_lab.compiler.frontends.c.convert import (
 )
 from avial_lab.compiler.frontends.c.preprocess import preprocessed
 from avial_lab.compiler.frontends.python.source import GIVEN, FunctionSource, not_too_deep
-from avial_lab.core.errors import AvialError, BindError, CellSpan, ParseError, VerifyError
+from avial_lab.core.errors import (
+    AvialError,
+    BindError,
+    CellSpan,
+    OptionError,
+    ParseError,
+    VerifyError,
+)
 from avial_lab.core.words import shortened
 
 
@@ -141,6 +148,8 @@ def _defined(tree: c_ast.FileAST, file: str, name: str | None) -> c_ast.FuncDef:
         for each in tree.ext
         if isinstance(each, c_ast.FuncDef) and each.coord is not None and each.coord.file == file
     }
+    if not isinstance(name, str | None):
+        raise OptionError(f"the name of a function must be a str, not {type(name).__name__}")
     if name is None and len(functions) == 1:
         return next(iter(functions.values()))
     if name in functions:

@@ -48,8 +48,8 @@ def preprocessed(
         for header in _STANDARD:
             path = folder / "headers" / header
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_GUARDED)
-        (folder / "given.c").write_text(f'#line 1 "{name}"\n{text}')
+            path.write_text(_GUARDED, encoding="utf-8")
+        (folder / "given.c").write_text(f'#line 1 "{name}"\n{text}', encoding="utf-8")
         line = [str(tool("cc")), "-E", "-nostdinc", "-I", str(folder / "headers")]
         line += [*given, *_PLAIN, str(folder / "given.c")]
         done = run(line, limit_s=_LIMIT_S)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from mlir import ir
 from mlir.dialects import arith, bufferization, func, memref, tensor
@@ -68,7 +67,7 @@ class Bodies:
     module: ir.Operation
     made: dict[object, ir.Operation] = field(default_factory=dict)
     modules: list[ir.Module] = field(default_factory=list)
-    numbers: count = field(default_factory=count)
+    constants: dict[ir.Attribute, str] = field(default_factory=dict)
 
     def of(
         self,
@@ -150,17 +149,21 @@ class Bodies:
             combine(part, None, total, each.added)
 
     def _take_constants(self, scratch: ir.Module) -> None:
-        """The globals that bufferization made, in the program's module under names of their own."""
+        """The globals that bufferization made, in the program's module: one for each value."""
         for view in list(scratch.body.operations):
             op = view.operation
             if op.name != "memref.global":
                 continue
             old = ir.StringAttr(op.attributes["sym_name"]).value
-            new = f"__distir_constant_{next(self.numbers)}"
+            value = op.attributes["initial_value"]
+            known = value in self.constants
+            new = self.constants.setdefault(value, f"__distir_constant_{len(self.constants)}")
             op.attributes["sym_name"] = ir.StringAttr.get(new)
             for inner in operations_in(scratch.operation):
                 if inner.name == "memref.get_global" and str(inner.attributes["name"]) == f"@{old}":
                     inner.attributes["name"] = ir.FlatSymbolRefAttr.get(new)
+            if known:
+                continue
             first = self.module.regions[0].blocks[0]
             op.clone(ip=ir.InsertionPoint.at_block_begin(first))
 

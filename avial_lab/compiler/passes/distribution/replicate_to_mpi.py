@@ -332,7 +332,7 @@ class _Entry:
         self._erase(op)
 
     def _is_shared(self, op: ir.Operation, array: ir.Value) -> bool:
-        """Whether the ranks keep books of that array; each has tables of its own."""
+        """Whether that array has an ownership directory; each rank has tables of its own."""
         if view_chain(array)[-1] in self.storages:
             return True
         root = defining(view_chain(array)[-1])

@@ -47,5 +47,7 @@ class EmbedKernels:
     def _image(self, kernel: str) -> str:
         images = self.images
         if images is None:
-            images = images_in(path.read_text() for path in sorted(Path().glob("ptx:*.ptx")))
+            images = images_in(
+                path.read_text(encoding="utf-8") for path in sorted(Path().glob("ptx:*.ptx"))
+            )
         return images.get(kernel, "")

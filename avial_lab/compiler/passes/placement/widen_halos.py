@@ -11,7 +11,7 @@ less of it with every step, and asks for nothing until the block of steps is ove
     step 2   ·········[==================]·········
 
 The same operations make an element wherever it is made, so it has the same bits. What a rank made
-beyond its part is forgotten: the books know it as the neighbour's.
+beyond its part is forgotten: the ownership directory has it as the neighbour's.
 
 Source: C. Ding, Y. He, A ghost cell expansion method for reducing communications in solving PDE
 problems, SC 2001.

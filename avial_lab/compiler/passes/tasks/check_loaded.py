@@ -2,7 +2,7 @@
 
 Module of task functions -> the same with a check before each such loop; `leave-tasks` makes it a
 way out of the function. Where nothing is loaded there is nothing to check: what is known when the
-program is compiled was checked then, and what hangs on data in each iteration `--check` looks at.
+program is compiled was checked then, and what depends on data in each iteration `--check` looks at.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.no_alias import ALLOCATIONS
 from avial_lab.compiler.ir.attributes import NO_ALIAS
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.effects import text_attribute
+from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.views import defining, is_memref, view_chain
 from avial_lab.core.regions import Box, box_between
@@ -21,8 +22,8 @@ from avial_lab.core.regions import Box, box_between
 
 @dataclass(frozen=True)
 class NoAlias:
-    """Mark a private function where every call gives it arrays that the entry was given as several,
-    or made anew.
+    """Mark a private function where every call gives it arrays that the entry, or a function with
+    the mark, was given as several, or made anew.
 
     before:  func.func private @S1(%A, %B)               call @S1(%a, %b)  call @S2(%a, %a)
     after:   func.func private @S1(%A, %B) {avial.no_alias}
@@ -40,12 +41,17 @@ class NoAlias:
             if op.name == "func.call":
                 name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
                 calls.setdefault(name, []).append(op)
-        for view in module.regions[0].blocks[0].operations:
-            op = view.operation
-            if op.name == "func.func" and op != entry and len(op.regions[0].blocks):
-                name = ir.StringAttr(op.attributes["sym_name"]).value
-                if name in calls and all(_are_disjoint(call, given) for call in calls[name]):
-                    op.attributes[NO_ALIAS] = ir.UnitAttr.get(module.context)
+        functions = {
+            text_attribute(op, "sym_name"): op
+            for op in functions_in(module)
+            if op != entry and len(op.regions[0].blocks)
+        }
+        waiting = [name for name in functions if name in calls]
+        while found := [n for n in waiting if all(_are_disjoint(c, given) for c in calls[n])]:
+            for name in found:  # what they call has their arrays, which are several
+                functions[name].attributes[NO_ALIAS] = ir.UnitAttr.get(module.context)
+                given.update(functions[name].regions[0].blocks[0].arguments)
+                waiting.remove(name)
 
     def __str__(self) -> str:
         return "no-alias"

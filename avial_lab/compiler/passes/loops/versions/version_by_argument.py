@@ -1,4 +1,4 @@
-"""Sines and the like have code up to a limit of their argument: it is asked for before a loop.
+"""Sines and the like have code up to a limit of their argument: it is tested before a loop.
 
 Functions of loops -> the same values, such innermost loops in two versions, some hundred iterations
 at a time. A question for each element has a call behind it, which no vector can make.

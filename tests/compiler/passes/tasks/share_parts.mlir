@@ -1,0 +1,79 @@
+// RUN: -p share-parts{most=2}
+
+// Two layers are the same part, which takes blocks wherever they begin; what one part alone uses, it allocates.
+
+// CHECK-LABEL: func.func private @layers_part1(
+// CHECK-SAME:    memref<4x4xf32>, %{{.*}}: memref<4x4xf32, strided<[4, 1], offset: ?>>, %{{.*}}: memref<4x4xf32>)
+// CHECK-SAME:    attributes {avial.arch = "cpu", avial.as_written, avial.task = "layers_part1", avial.tasks = ["layers"]}
+// CHECK-NEXT:    arith.constant
+// CHECK-NEXT:    %[[T:.*]] = memref.alloc()
+// CHECK-NEXT:    linalg.fill
+// CHECK-NEXT:    linalg.matmul
+// CHECK-NEXT:    linalg.generic
+// CHECK:         return
+// CHECK-NOT:     _part2
+// CHECK-LABEL: func.func private @layers(
+// CHECK-SAME:    attributes {avial.arch = "cpu", avial.shared, avial.task = "layers"}
+// CHECK-NOT:     linalg
+// CHECK:         %[[H:.*]] = memref.alloc()
+// CHECK-NEXT:    call @layers_part1(%{{.*}}, %{{.*}}, %[[H]])
+// CHECK-NOT:     memref.alloc
+// CHECK:         call @layers_part1(%[[H]], %{{.*}}, %{{.*}})
+func.func private @layers(%x: memref<4x4xf32>, %w: memref<2x4x4xf32>, %y: memref<4x4xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "layers"} {
+  %zero = arith.constant 0.0 : f32
+  %w0 = memref.subview %w[0, 0, 0] [1, 4, 4] [1, 1, 1] : memref<2x4x4xf32> to memref<4x4xf32, strided<[4, 1]>>
+  %w1 = memref.subview %w[1, 0, 0] [1, 4, 4] [1, 1, 1] : memref<2x4x4xf32> to memref<4x4xf32, strided<[4, 1], offset: 16>>
+  %s = memref.alloc() : memref<4x4xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<4x4xf32>)
+  linalg.matmul ins(%x, %w0 : memref<4x4xf32>, memref<4x4xf32, strided<[4, 1]>>) outs(%s : memref<4x4xf32>)
+  %h = memref.alloc() : memref<4x4xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : memref<4x4xf32>) outs(%h : memref<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %t = math.tanh %a : f32
+    linalg.yield %t : f32
+  }
+  %s2 = memref.alloc() : memref<4x4xf32>
+  linalg.fill ins(%zero : f32) outs(%s2 : memref<4x4xf32>)
+  linalg.matmul ins(%h, %w1 : memref<4x4xf32>, memref<4x4xf32, strided<[4, 1], offset: 16>>) outs(%s2 : memref<4x4xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s2 : memref<4x4xf32>) outs(%y : memref<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %t = math.tanh %a : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+func.func @main(%x: memref<4x4xf32>, %w: memref<2x4x4xf32>, %y: memref<4x4xf32>) {
+  call @layers(%x, %w, %y) : (memref<4x4xf32>, memref<2x4x4xf32>, memref<4x4xf32>) -> ()
+  return
+}
+
+// -----
+
+// A body that does not grow past its measure stays whole, and so does one with loops of its own.
+
+// CHECK-LABEL: func.func private @short(
+// CHECK-SAME:    avial.as_written
+// CHECK-COUNT-2: linalg.fill
+func.func private @short(%a: memref<4xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "short"} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%a : memref<4xf32>)
+  linalg.fill ins(%zero : f32) outs(%a : memref<4xf32>)
+  return
+}
+// CHECK-LABEL: func.func private @loops(
+// CHECK-SAME:    avial.as_written
+// CHECK:         affine.for
+func.func private @loops(%a: memref<4xf32>) attributes {avial.as_written, avial.arch = "cpu", avial.task = "loops"} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%a : memref<4xf32>)
+  linalg.fill ins(%zero : f32) outs(%a : memref<4xf32>)
+  affine.for %i = 0 to 4 {
+    affine.store %zero, %a[%i] : memref<4xf32>
+  }
+  return
+}
+func.func @main(%a: memref<4xf32>) {
+  call @short(%a) : (memref<4xf32>) -> ()
+  call @loops(%a) : (memref<4xf32>) -> ()
+  return
+}
