@@ -30,6 +30,14 @@ ARRAYS = Pipeline(
             "contracted, since where a recording is cut must not change a bit.",
             at="avial_lab.compiler.passes.ptensor.lower_ptensor:LowerPtensor",
         ),
+        Row(
+            "dist-to-runtime",
+            what="Lowers operations on divided memory (dist) to the ownership runtime's memory and "
+            "to loops over it.",
+            why="Behind lower-ptensor, which makes them; what follows finds out from loops alone "
+            "what ranks tell the runtime.",
+            at="avial_lab.compiler.passes.ptensor.dist_to_runtime:DistToRuntime",
+        ),
     ),
 )
 
@@ -196,6 +204,13 @@ ON_DEVICES = (
         what="Has a GPU's threads add to copies of a small array where nobody knows the element.",
         why="Behind the two that need no copies; before target-devices, as they are.",
         at="avial_lab.compiler.passes.placement.sums_in_copies:SumsInCopies",
+        when="--on",
+    ),
+    Row(
+        "scans-in-blocks",
+        what="Has a GPU's threads run the parts of a running sum, whose sums are added afterwards.",
+        why="Before order-for-threads and target-devices: by itself it has one element at a time.",
+        at="avial_lab.compiler.passes.placement.scans_in_blocks:ScansInBlocks",
         when="--on",
     ),
     Row(

@@ -1,7 +1,7 @@
 """What sums of many threads are made of: partial results, and replicates that write and read them.
 
 The operation that a sum is made by -> how two partial results are combined, and what changes none;
-a replicate -> memory beside it, and replicates before it.
+a replicate or task -> memory beside it, and others before it.
 """
 
 from __future__ import annotations
@@ -125,29 +125,33 @@ def handle_of(array: ir.Value) -> ir.Value:
         return ir.Operation.create(CAST, [reference], [array]).result
 
 
-def replicate_before(
-    replicate: ir.Operation,
+def work_before(
+    work: ir.Operation,
     name: str,
     reads: Sequence[ir.Value],
     writes: Sequence[ir.Value],
     why: str,
+    *,
+    kind: str = "avial.replicate",
 ) -> ir.Operation:
-    """An empty one for the same target, which is called like the other with `name` behind."""
-    whole = ir.StringAttr(replicate.attributes["name"]).value
+    """An empty replicate, or task, for the same target, called like the other with `name`
+    behind.
+    """
+    whole = ir.StringAttr(work.attributes["name"]).value
     made = ir.Operation.create(
-        "avial.replicate",
+        kind,
         [ir.Type.parse("!avial.task_ref")],
-        [replicate.operands[0], *reads, *writes],
+        [work.operands[0], *reads, *writes],
         attributes={
             "name": ir.StringAttr.get(f"{whole}_{name}"),
             "avial.why": ir.ArrayAttr.get([ir.StringAttr.get(why)]),
             SEGMENTS: ir.DenseI32ArrayAttr.get([1, len(reads), len(writes), 0]),
         },
         regions=1,
-        loc=replicate.location,
-        ip=ir.InsertionPoint(replicate),
+        loc=work.location,
+        ip=ir.InsertionPoint(work),
     )
-    with ir.InsertionPoint(ir.Block.create_at_start(made.regions[0], [])), replicate.location:
+    with ir.InsertionPoint(ir.Block.create_at_start(made.regions[0], [])), work.location:
         ir.Operation.create("omp.terminator")
     return made
 

@@ -26,8 +26,8 @@ from avial_lab.compiler.codegen.partial_sums import (
     known_ends,
     load_at,
     memory_beside,
-    replicate_before,
     store_at,
+    work_before,
 )
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.captures import remap
@@ -268,7 +268,7 @@ class _Writer:
         written = [each for each in given[reads:] if buffer_of(each) not in sums]
         why = f"each of {self.groups} x {THREADS} threads combines up to {n} terms, in their order"
         written += map(handle_of, parts)
-        made = replicate_before(self.replicate, "parts", read, written, why)
+        made = work_before(self.replicate, "parts", read, written, why)
         end, group, thread = self._threads(made, self.groups, THREADS)
         g, t = ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)
         k = ir.AffineExpr.get_dim(2)
@@ -313,7 +313,7 @@ class _Writer:
         """Of `groups` of `width` parts are `left` such groups."""
         why = f"each of {left} x {width} threads combines up to {AGAIN} parts, in their order"
         reads, writes = (list(map(handle_of, arrays)) for arrays in (parts, fewer))
-        made = replicate_before(self.replicate, f"again{number or ''}", reads, writes, why)
+        made = work_before(self.replicate, f"again{number or ''}", reads, writes, why)
         end, group, thread = self._threads(made, left, width)
         g, t, k = (ir.AffineExpr.get_dim(number) for number in range(3))
         with ir.InsertionPoint(end):
@@ -343,7 +343,7 @@ class _Writer:
         given = list(self.replicate.operands)[1 + reads : 1 + reads + writes]
         own = [each for each in given if buffer_of(each) in sums]
         why = f"one thread combines the last {count} parts, in their order, with what was there"
-        made = replicate_before(self.replicate, "sum", [*own, *map(handle_of, parts)], own, why)
+        made = work_before(self.replicate, "sum", [*own, *map(handle_of, parts)], own, why)
         if TERMS in self.replicate.attributes:
             made.attributes[TERMS] = self.replicate.attributes[TERMS]
         end = made.regions[0].blocks[0].operations[0].operation

@@ -25,8 +25,8 @@ from avial_lab.compiler.codegen.partial_sums import (
     known_ends,
     load_at,
     memory_beside,
-    replicate_before,
     store_at,
+    work_before,
 )
 from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
@@ -194,7 +194,7 @@ class _Writer:
     def _set(self, array: ir.Value) -> None:
         """What each copy begins with."""
         own, kind = self.own[array], ir.MemRefType(array.type)
-        made = replicate_before(
+        made = work_before(
             self.replicate, self._called("none", array), [], [handle_of(own)],
             f"{self.copies} copies begin with what changes nothing",
         )  # fmt: skip
@@ -214,7 +214,7 @@ class _Writer:
         others = [[each for each in part if buffer_of(each) not in f.combine]
                   for part in (given[:reads], given[reads:])]  # fmt: skip
         reads_own, writes_own = ([handle_of(own) for own in self.own.values()] for _ in range(2))
-        made = replicate_before(
+        made = work_before(
             self.replicate, "copies", [*others[0], *reads_own], [*others[1], *writes_own],
             f"each of {self.copies} threads adds its terms, in their order, to a copy of its own",
         )  # fmt: skip
@@ -263,7 +263,7 @@ class _Writer:
         _, reads, writes, _ = operand_segments(self.replicate)
         given = list(self.replicate.operands)[1 + reads : 1 + reads + writes]
         handle = next(each for each in given if buffer_of(each) == array)
-        made = replicate_before(
+        made = work_before(
             self.replicate, self._called("sum", array), [handle, handle_of(own)], [handle],
             f"each element is the sum of its {self.copies} copies, in their order",
         )  # fmt: skip
