@@ -302,6 +302,6 @@ _TABLES: Mapping[str, tuple[Callable[[Facts], str], Callable[[Facts], Lines]]] =
     ),
     worth_table.FORMAT: (_passes_title, _passes),
     report.FORMAT: (_gpu_title, _gpu),
-    SELF: (lambda _: "Compiler, dispatch and messages", _self),
+    SELF: (lambda facts: facts.get("title", "Compiler, dispatch and messages"), _self),
     TRANSCRIBED: (lambda facts: facts["title"], _transcribed),
 }

@@ -105,7 +105,12 @@ are for the kernel or for cryptography.
 
 def instruction_sets() -> frozenset[str]:
     """What machine code made for this CPU may use of it; empty if the kernel does not say."""
-    return frozenset(flag for flag in _flags() if USED.fullmatch(flag))
+    return used_of(_flags())
+
+
+def used_of(flags: Iterable[str]) -> frozenset[str]:
+    """Those of a CPU's flags that machine code may use."""
+    return frozenset(flag for flag in flags if USED.fullmatch(flag))
 
 
 NATIVE = "native"
@@ -115,6 +120,7 @@ _V2 = frozenset({"pni", "ssse3", "sse4_1", "sse4_2", "cx16", "popcnt"})
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 
 LEVELS = {
+    "x86-64-v2": _V2,
     "x86-64-v3": _V3,
     "x86-64-v4": _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
@@ -131,11 +137,27 @@ def check_instruction_sets(needed: Iterable[str]) -> None:
     here = instruction_sets()
     missing = sorted(set(needed) - here)
     if here and missing:
+        level = greatest_level(here)
+        cure = f": --cpu-target {level}" if level else ""
         raise ClusterError(
             f"the CPU of {platform.node()} lacks {', '.join(missing)}, "
             "which the program was compiled for",
-            hint="compile it on that machine, or run it on machines like the compiling one",
+            hint=f"compile it on that machine, or for what all machines have{cure}",
         )
+
+
+def greatest_level(sets: frozenset[str]) -> str:
+    """Of `LEVELS`, the greatest that a CPU with those instruction sets has; empty for none."""
+    return next((name for name in reversed(LEVELS) if LEVELS[name] <= sets), "")
+
+
+def level_for(machines: Iterable[frozenset[str]]) -> str:
+    """The greatest of `LEVELS` that this CPU has and those of machines with these instruction sets
+    (empty where nobody knows); "" where they run what is made for this one, or have none in common.
+    """
+    here, known = instruction_sets(), [sets for sets in machines if sets]
+    alike = all(here <= sets for sets in known)
+    return "" if alike else greatest_level(here.intersection(*known))
 
 
 def has_slow_gathers() -> bool:

@@ -89,12 +89,14 @@ class Device:
 @dataclass(frozen=True)
 class Topology:
     """All devices of one run; `ranks` MPI ranks, numbered from 0. `platform` says how fast they and
-    the links between them are; None where nobody has said.
+    the links between them are; None where nobody has said. `cpu` is what machine code for all of
+    them is made for (a level: machine/cpu.py), where their CPUs lack something that this one has.
     """
 
     ranks: int
     devices: tuple[Device, ...]
     platform: Platform | None = None
+    cpu: str = ""
 
     @staticmethod
     def local(
@@ -207,7 +209,7 @@ class Topology:
         if ranks == self.ranks:
             return self
         devices = tuple(device for device in self.devices if device.rank < ranks)
-        return Topology(ranks, devices, self.platform)
+        return replace(self, ranks=ranks, devices=devices)
 
     @property
     def gpus(self) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import shortened
@@ -17,8 +16,9 @@ from avial_lab.core.words import shortened
 KINDS = ("data", "zero", "horizontal", "pipeline", "recompute", "overlap")
 _USAGE = (
     "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
-    "(8 micro-batches; 1f1b, gpipe, interleaved 2, zero-bubble), recompute (w1, or 2MB at most "
-    "that are kept), overlap (4MB: buckets of gradients)"
+    "(8 micro-batches; 1f1b, gpipe, interleaved 2, zero-bubble), behind it data 2 in 1 (of stage 1 "
+    "alone; horizontal, too), recompute (w1, or 2MB at most that are kept), overlap (4MB: buckets "
+    "of gradients)"
 )
 _MOST = 1 << 20
 
@@ -35,7 +35,7 @@ class Strategy:
     `microbatches`, `schedule`, `chunks` (stages a device has) and `flight` (the most micro-batches
     that are in it on one, 0: as the schedule says) are a pipeline's, `dimensions` (NAME:DIMENSION)
     what data or horizontal parallelism divides, or what recompute says: weights, or most memory;
-    overlap's is the size of a bucket.
+    overlap's is the size of a bucket. `stage`: of a pipeline, which alone is divided.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Strategy:
     dimensions: tuple[str, ...] = ()
     chunks: int = 1
     flight: int = 0
+    stage: int | None = None
 
     @staticmethod
     def parse(text: str) -> Strategy:
@@ -79,6 +80,9 @@ class Strategy:
             raise ScheduleError(f"{kind} parallelism has no micro-batches", hint=_USAGE)
         if kind == "pipeline":
             return Strategy._pipeline(degree, turns, match[4])
+        stage = None
+        if words[:1] == ("in",) and len(words) > 1 and re.fullmatch(r"\d{1,4}", words[1]):
+            stage, words = int(words[1]), words[2:]
         wrong = next(
             (word for word in words if not re.fullmatch(r"%?[\w$.-]+:\d{1,3}", word)), None
         )
@@ -86,7 +90,7 @@ class Strategy:
             raise ScheduleError(
                 f"'{shortened(' '.join(words), 60)}' names no dimension to divide", hint=_USAGE
             )
-        return Strategy(kind, degree, dimensions=words)
+        return Strategy(kind, degree, dimensions=words, stage=stage)
 
     @staticmethod
     def _pipeline(degree: int, turns: int, words: str) -> Strategy:
@@ -140,7 +144,8 @@ class Strategy:
             chunks = f" {self.chunks}" if self.chunks > 1 else ""
             most = f" most {self.flight}" if self.flight else ""
             return f"pipeline {self.degree} x {self.microbatches} {self.schedule}{chunks}{most}"
-        return " ".join((self.kind, str(self.degree), *self.dimensions))
+        inside = () if self.stage is None else ("in", str(self.stage))
+        return " ".join((self.kind, str(self.degree), *inside, *self.dimensions))
 
 
 def strategies(text: str) -> tuple[Strategy, ...]:
@@ -159,5 +164,17 @@ def spelled(given: str | Iterable[str | Strategy]) -> str:
 
 
 def devices_of(text: str) -> int:
-    """How many devices all of it takes."""
-    return prod(each.degree for each in strategies(text) if each.kind != "zero")
+    """How many devices all of it takes.
+
+    >>> devices_of("data 2, pipeline 2 x 4"), devices_of("pipeline 3 x 4, data 2 in 1")
+    (4, 4)
+    """
+    stages = [1]
+    for each in strategies(text):
+        if each.kind == "pipeline":
+            stages = stages * each.degree
+        elif each.stage is not None:
+            stages[each.stage % len(stages)] *= each.degree  # interleaved ones go round
+        elif each.kind != "zero":
+            stages = [devices * each.degree for devices in stages]
+    return sum(stages)

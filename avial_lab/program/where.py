@@ -71,8 +71,9 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], those: str) -> 
             raise ClusterError(f"--{name} is for {those}", hint="leave it out")
 
 
-def topology_on(where: Where, ranks: int, *, gpus: int = 0) -> Topology:
-    """`ranks` ranks on those machines, filled in order; the last `gpus` drive a GPU each.
+def topology_on(where: Where, ranks: int, *, gpus: int = 0, cpu: str = "") -> Topology:
+    """`ranks` ranks on those machines, filled in order; the last `gpus` drive a GPU each. cpu: as
+    Topology's.
 
     >>> [device.node for device in topology_on(Hosts(("a", "b"), ppn=2), 3).devices]
     ['a', 'a', 'b']
@@ -81,4 +82,4 @@ def topology_on(where: Where, ranks: int, *, gpus: int = 0) -> Topology:
     nodes = node_names(where, ranks)
     cpus = tuple(Device(CPU.device_name(r), CPU, r, arch, n) for r, n in enumerate(nodes))
     drivers = list(enumerate(nodes))[len(nodes) - gpus :]
-    return Topology(len(nodes), (*cpus, *gpus_driven(drivers)))
+    return Topology(len(nodes), (*cpus, *gpus_driven(drivers)), cpu=cpu)

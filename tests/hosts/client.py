@@ -8,6 +8,8 @@
     slurm NODES PPN    the same on nodes of Slurm's
     profile NAME N     the same of N ranks by a profile of ipyparallel's
     run STEPS          that many steps of a heat equation, checked against the reference
+    local N            the same of N ranks here
+    trips TIMES        medians, in s, of an empty run, and of an empty call to every rank
     leave | stop       as Cluster's
 
 Each answer is a line of JSON; `run` says `running` as soon as a rank computes.
@@ -19,9 +21,11 @@ import faulthandler
 import json
 import os
 import signal
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +55,24 @@ func.func @sums(%a: memref<ROWSx1024xf64>, %b: memref<ROWSxf64>) {
 """
 
 
+EMPTY = """
+func.func @empty(%a: memref<RANKSxf64>) {
+  affine.for %i = 0 to RANKS {
+    %x = affine.load %a[%i] : memref<RANKSxf64>
+    %y = arith.negf %x : f64
+    affine.store %y, %a[%i] : memref<RANKSxf64>
+  }
+  return
+}
+"""
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 def answer(**words: Any) -> None:
     sys.stdout.write(f"{json.dumps(words)}\n")
     sys.stdout.flush()
@@ -68,11 +90,18 @@ class Client:
     def slurm(self, nodes: str, ppn: str) -> None:
         self._start(Slurm(int(nodes), int(ppn), time="10:00"))
 
+    def local(self, ranks: str) -> None:
+        self._began(Cluster.start(int(ranks), gpu=0))
+
     def profile(self, name: str, ranks: str) -> None:
         self._began(Cluster.start(int(ranks), gpu=0, profile=name))
 
     def _start(self, where: Where) -> None:
-        self._began(Cluster.start(gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0))))
+        self._began(
+            Cluster.start(
+                gpu=0, where=where, keep_s=float(os.environ.get("KEEP_S", 0)), timeout=300
+            )
+        )
 
     def _began(self, cluster: Cluster) -> None:
         self.untouched, self.cluster = True, cluster
@@ -110,6 +139,24 @@ class Client:
         trace = program.trace
         assert trace is not None
         answer(check=program.check_report, sent=trace.bytes_sent, printed=str(program.printed))
+
+    def trips(self, times: str) -> None:
+        """One element for every rank, which is as little as it can be given."""
+        assert self.cluster is not None
+        array = np.ones(self.cluster.topology.ranks)
+        program = avial_lab.compile(
+            EMPTY.replace("RANKS", str(len(array))), arrays={"a": array},
+            topology=self.cluster.topology,
+        )  # fmt: skip
+        program.run(self.cluster)
+        with self.cluster.turn() as (engines, _):
+            view = engines.client[:]
+        view.apply_sync(int)
+        runs, calls = [], []
+        for _ in range(int(times)):  # by turns: both see the same load
+            runs.append(seconds_of(lambda: program.run(self.cluster)))
+            calls.append(seconds_of(lambda: view.apply_sync(int)))
+        answer(run_s=statistics.median(runs), call_s=statistics.median(calls))
 
     def carry(self, mib: str, how: str = "") -> None:
         """Sums of the rows of an array of that size; what was said meanwhile."""

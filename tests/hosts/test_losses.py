@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,19 @@ def test_a_client_that_is_killed_leaves_nothing(rig: Rig, busy: bool) -> None:
             client.run_for_ever()
         client.process.kill()
         wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+def test_another_host_stops_nothing_of_this_one(rig: Rig) -> None:
+    """Both see the folder of the cluster."""
+    shared = {"TMPDIR": str(rig.folder / "shared")}
+    Path(shared["TMPDIR"]).mkdir()
+    with client_on(rig, shared) as client:
+        name = client.ask(f"start {NODES} 1")["id"]
+        done = rig.lab("cluster", "stop", "--all", host="node2", environment=shared)
+        assert name in done.stdout
+        assert "on login: to be stopped there" in done.stdout
+        go_on(client)
+        client.ask("stop")
 
 
 def test_two_hosts_that_do_not_reach_each_other(

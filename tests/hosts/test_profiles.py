@@ -9,6 +9,7 @@ from tests.hosts.conftest import client_on
 from tests.hosts.rig import LOGIN_ADDRESS, Rig, wait_until
 from tests.hosts.test_losses import go_on
 from tests.hosts.test_runs import NODES, nothing_left
+from tests.hosts.test_slurm import in_queue, own_slurm
 
 PROFILE = f"""
 c.Cluster.controller_ip = "{LOGIN_ADDRESS}"
@@ -21,13 +22,17 @@ c.MPILauncher.mpi_args = [
 """
 
 
+def with_profile(rig: Rig, text: str, name: str = "hosts") -> dict[str, str]:
+    """The environment of a user who has it."""
+    folder = rig.folder / "ipython" / f"profile_{name}"
+    folder.mkdir(parents=True)
+    (folder / "ipcluster_config.py").write_text(text)
+    return {"IPYTHONDIR": str(folder.parent)}
+
+
 @pytest.fixture(scope="module")
 def environment(rig: Rig) -> dict[str, str]:
-    """Of a user with a profile `hosts`."""
-    folder = rig.folder / "ipython" / "profile_hosts"
-    folder.mkdir(parents=True)
-    (folder / "ipcluster_config.py").write_text(PROFILE)
-    return {"IPYTHONDIR": str(folder.parent)}
+    return with_profile(rig, PROFILE)
 
 
 def test_a_profile_starts_runs_and_is_listed(rig: Rig, environment: dict[str, str]) -> None:
@@ -53,6 +58,33 @@ def test_a_client_with_a_profile_that_is_killed_leaves_nothing(
             client.run_for_ever()
         client.process.kill()
         wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
+BATCH = """#!/bin/sh
+#SBATCH --ntasks={n} --ntasks-per-node=1 --chdir=/
+srun --mpi=pmi2 {program_and_args} --mpi
+"""
+
+
+def test_slurms_launcher_of_ipyparallel(own_rig: Rig) -> None:
+    """Its own template starts ranks that do not know of each other, which is told with the cure."""
+    common = f"""
+c.Cluster.controller_ip = "{LOGIN_ADDRESS}"
+c.Cluster.engine_launcher_class = "slurm"
+"""
+    with_profile(own_rig, common, "default")
+    user = with_profile(own_rig, f"{common}c.SlurmLauncher.batch_template = {BATCH!r}\n", "pmi")
+    with own_slurm(own_rig) as slurm, client_on(own_rig, user | slurm) as client:
+        told = client.ask("profile default 3")
+        assert "not the ranks of one MPI world" in told["error"]
+        assert "srun --mpi=pmi2" in told["error"]
+        wait_until(lambda: not in_queue(own_rig, slurm), "its job to be gone")
+        started = client.ask("profile pmi 3")
+        assert [node for node, _ in started.get("places", ())] == NODES.split(","), started
+        go_on(client)
+        client.process.kill()
+        wait_until(lambda: nothing_left(own_rig), "the engines to be gone")
+        wait_until(lambda: not in_queue(own_rig, slurm), "the job to be gone")
 
 
 def test_a_rank_of_a_profile_that_is_killed(rig: Rig, environment: dict[str, str]) -> None:

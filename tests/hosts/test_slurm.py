@@ -46,6 +46,36 @@ def test_a_local_run_inside_a_job_is_local(rig: Rig, environment: dict[str, str]
     assert "inside Slurm job" in error
 
 
+def test_a_batch_job_runs_on_its_first_node(rig: Rig, environment: dict[str, str]) -> None:
+    """`sbatch -N3 -n3 … avial-lab run -n 3`: as above, and nothing stays in /tmp."""
+    log = rig.folder / "batch.log"
+    run = " ".join((*LAB, "run", "kernels/gemm", "-n", "3", "--check"))
+    batch = ("sbatch", "--wait", "-N3", "-n3", f"--output={log}", f"--wrap={run}")
+    out, error = rig.start(*batch, environment=environment).communicate(timeout=200)
+    assert "Submitted" in out, error
+    assert "equal to the sequential reference" in log.read_text()
+    assert "inside Slurm job" in log.read_text()
+    wait_until(lambda: nothing_left(rig), "the ranks to be gone")
+
+
+STARTS = """
+from avial_lab.runtime.launch.cluster import Cluster
+
+with Cluster.start(2, gpu=0, progress=print) as cluster:
+    print(cluster.status)
+"""
+
+
+def test_a_local_cluster_inside_a_job_is_local(rig: Rig, environment: dict[str, str]) -> None:
+    command = ("srun", "-N1", "-n1", "-c2", sys.executable, "-c", STARTS)
+    process = rig.start(*command, environment=environment)
+    out, error = process.communicate(timeout=200)
+    assert process.returncode == 0, error
+    assert "cluster of 2 engines, ready" in out
+    assert "inside Slurm job" in out
+    wait_until(lambda: nothing_left(rig), "the engines to be gone")
+
+
 def test_a_run_inside_an_allocation_takes_its_nodes(rig: Rig, environment: dict[str, str]) -> None:
     """`salloc -N2`, there `--slurm` without a number of nodes: no second job."""
     run = (*LAB, "run", "kernels/jacobi-2d", "--slurm", "--ppn", "2", "--check")

@@ -107,7 +107,21 @@ def test_where_the_kernel_tells_nothing_nothing_is_refused(monkeypatch: pytest.M
 
 
 def test_a_level_has_the_instructions_of_the_one_below():
-    third, fourth = map(instruction_sets_of, ("x86-64-v3", "x86-64-v4"))
+    second, third, fourth = map(instruction_sets_of, this.LEVELS)
     assert {"avx2", "fma"} <= third < fourth
+    assert {"sse4_2", "popcnt"} <= second < third
     assert all(this.USED.fullmatch(name) for name in fourth)
     assert instruction_sets_of("native") == instruction_sets()
+
+
+def test_code_for_several_machines_is_for_what_all_have(monkeypatch: pytest.MonkeyPatch):
+    second, third, fourth = map(instruction_sets_of, this.LEVELS)
+    monkeypatch.setattr(this, "instruction_sets", lambda: fourth)
+    assert this.level_for([]) == this.level_for([fourth, fourth | {"more"}]) == ""
+    assert this.level_for([fourth, third]) == "x86-64-v3"
+    assert (
+        this.level_for([frozenset(), third, second]) == "x86-64-v2"
+    )  # of the first nothing is known
+    assert this.level_for([frozenset({"pni"})]) == ""  # each rank refuses what it lacks
+    monkeypatch.setattr(this, "instruction_sets", lambda: third)
+    assert this.level_for([fourth, second]) == "x86-64-v2"

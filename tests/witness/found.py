@@ -30,6 +30,7 @@ _LOAD = """  %c0 = arith.constant 0 : index
 _WINDOW = "memref<2x1xi32, strided<[2, 1], offset: ?>>"
 _ROWS = "memref<?x2xi32, strided<[2, 1], offset: 4>>"
 _SPLIT = "memref<?x2x1xi32, strided<[2, 1, 1], offset: 4>>"
+_ALIKE = "memref<1x?x?xi32, strided<[1, 1, 1], offset: ?>>"
 _CUBE = "tensor<1x3x4xi32>"
 
 _UNSIGNED = (("i64", "f32"), ("i64", "bf16"), ("i32", "bf16"))
@@ -109,6 +110,57 @@ FOUND: dict[str, Drawn] = {
 """,
         {"a": np.arange(12, dtype=np.int32).reshape(1, 3, 4),
          "b": -np.arange(12, dtype=np.int32).reshape(1, 3, 4), "n": _INDEX},
+    ),
+    # Known strides that are equal do not tell either; MLIR's folder of memref.dim then asserts.
+    "extents of 1 with the same stride": Drawn(
+        f"""avial.schedule %a: memref<5x1x1x1xi32>, %b: memref<1x1x1xi32>, %n: memref<8xindex> {{
+  %cpu = avial.target {{arch = "cpu"}}
+  %t = avial.task %cpu, %a, %b, %n {{
+{_LOAD}
+  %k = memref.load %n[%m] : memref<8xindex>
+  %v = memref.subview %a[3, 0, %i, 0] [1, %m, %k, 1] [1, 1, 1, 1]
+    : memref<5x1x1x1xi32> to {_ALIKE}
+  {added("%b : memref<1x1x1xi32>", f"%v : {_ALIKE}", 3)}
+  }}
+}}
+""",
+        {"a": np.arange(5, dtype=np.int32).reshape(5, 1, 1, 1),
+         "b": np.full((1, 1, 1), 9, np.int32), "n": _INDEX},
+    ),
+    # No guess, and left alone: MLIR casts no stride to another, along one element neither.
+    "only extents of 1, with other strides": Drawn(
+        f"""func.func @f(%a: memref<1x2x1xf32>, %b: memref<1xf32>, %n: memref<8xindex>) {{
+{_LOAD}
+  %k = memref.load %n[%m] : memref<8xindex>
+  %v = memref.subview %a[%i, 0, 0] [%m, %k, 1] [1, 1, 1]
+    : memref<1x2x1xf32> to memref<?x?x1xf32, strided<[2, 1, 1], offset: ?>>
+  %w = memref.subview %v[0, 0, 0] [1, 1, 1] [1, 1, 1]
+    : memref<?x?x1xf32, strided<[2, 1, 1], offset: ?>> to memref<1xf32, strided<[1], offset: ?>>
+  memref.copy %w, %b : memref<1xf32, strided<[1], offset: ?>> to memref<1xf32>
+  return
+}}
+""",
+        {"a": np.array([[[3], [4]]], np.float32), "b": np.zeros(1, np.float32), "n": _INDEX},
+    ),
+    # The extent of what a branch chose, or a loop handed on, was taken for a symbol.
+    "a size that a branch chooses": Drawn(
+        """func.func @f(%a: tensor<?xi32>, %b: tensor<?xi32>, %n: memref<8xindex>)
+    -> tensor<6xi32> {
+  %c0 = arith.constant 0 : index
+  %i = memref.load %n[%c0] : memref<8xindex>
+  %yes = arith.cmpi eq, %i, %c0 : index
+  %v = scf.if %yes -> tensor<?xi32> {
+    scf.yield %a : tensor<?xi32>
+  } else {
+    scf.yield %b : tensor<?xi32>
+  }
+  %r = linalg.map { arith.muli } ins(%v, %v : tensor<?xi32>, tensor<?xi32>)
+    outs(%v : tensor<?xi32>)
+  %s = tensor.cast %r : tensor<?xi32> to tensor<6xi32>
+  return %s : tensor<6xi32>
+}
+""",
+        {"a": np.arange(6, dtype=np.int32), "b": 5 - np.arange(6, dtype=np.int32), "n": _INDEX},
     ),
     # LLVM's SLP narrows the operand with its sign, and converts it as an unsigned number.
     "uitofp of a number with its sign": _all_converted(),

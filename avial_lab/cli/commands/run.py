@@ -17,6 +17,7 @@ from avial_lab.cli.question import (
 )
 from avial_lab.core.errors import BindError
 from avial_lab.core.files import save_array
+from avial_lab.machine.cpu import level_for
 from avial_lab.program.inputs import parse_outputs
 from avial_lab.program.program import Program
 from avial_lab.program.where import topology_on, where_given
@@ -28,12 +29,12 @@ def run_command(options: argparse.Namespace) -> int:
     check_folders(*outputs.values(), options.report, options.trace)
     where = where_given(options, ranks=options.ranks)
     refuse_copies()
-    if where is not None:
-        where.check()  # before the work
+    cpu = level_for(where.check()) if where is not None else ""  # before the work
     if where is None and local_note():
         print_to_stderr(f"{local_note()}; --slurm and --hosts start them elsewhere")
     question = question_of(options, mapped=where is not None)
-    machine = where and topology_on(where, options.ranks or where.most, gpus=options.gpus or 0)
+    ranks, gpus = options.ranks, options.gpus or 0
+    machine = where and topology_on(where, ranks or where.most, gpus=gpus, cpu=cpu)
     compiled = compiled_program(options, question, topology=machine)
     unknown = [name for name in outputs if name not in compiled.arrays]
     if unknown:

@@ -60,7 +60,7 @@ def parallel_passes(text: str) -> tuple[Pass, ...]:
 
 def _pass_of(strategy: Strategy) -> Pass:
     if strategy.kind == "data":
-        return DataParallel(strategy.degree, *strategy.dimensions)
+        return DataParallel(strategy.degree, "".join(strategy.dimensions), strategy.stage)
     if strategy.kind == "zero":
         return Zero(strategy.degree)
     if strategy.kind == "recompute":
@@ -69,7 +69,7 @@ def _pass_of(strategy: Strategy) -> Pass:
     if strategy.kind == "overlap":
         return Overlap(strategy.most_bytes)
     if strategy.kind == "horizontal":
-        return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions))
+        return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions), strategy.stage)
     return PipelineParallel(
         strategy.degree, strategy.microbatches, strategy.schedule, strategy.chunks, strategy.flight
     )

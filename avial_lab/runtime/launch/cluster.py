@@ -27,6 +27,7 @@ from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, RunError, RunInterrupted
 from avial_lab.core.regions import Box
 from avial_lab.core.words import brief, count, format_bytes
+from avial_lab.machine.cpu import level_for
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.devices.cpu import canonical_cpu
 from avial_lab.machine.topology import Device, Topology, drivers, gpus_driven
@@ -518,7 +519,8 @@ def topology_of(facts: Sequence[Facts], *, gpus: int) -> Topology:
         Device(CPU.device_name(f.rank), CPU, f.rank, canonical_cpu(f.arch), f.node) for f in facts
     ]
     driven = [(facts[k].rank, facts[k].node) for k in drivers(len(facts), gpus)]
-    return Topology(len(facts), (*cpus, *gpus_driven(driven)))
+    cpu = level_for(fact.sets for fact in facts)
+    return Topology(len(facts), (*cpus, *gpus_driven(driven)), cpu=cpu)
 
 
 class _Harmless(Exception):

@@ -283,7 +283,7 @@ class EngineSet:
 
 def start_engines(spec: EngineSpec, *, progress: Progress) -> EngineSet:
     """A new set as `spec` says; ClusterError with what mpiexec printed where it does not start."""
-    asked: Future[None] | None = None
+    asked: Future[list[frozenset[str]]] | None = None
     if spec.where:
         progress(f"asking {spec.where}")
         # Meanwhile the controller starts here, which takes as long.
@@ -386,7 +386,7 @@ class _Starting:
     spec: EngineSpec
     folder: Path
     progress: Progress
-    asked: Future[None] | None = None
+    asked: Future[list[frozenset[str]]] | None = None
     """Whether the hosts can be used, which is known before ranks are started there."""
     cluster: ipyparallel.Cluster | None = None
     client: ipyparallel.Client | None = None
@@ -638,7 +638,8 @@ def _probe(engines: EngineSet) -> None:
         raise ClusterError(
             f"the {len(facts)} engines are not the ranks of one MPI world",
             hint="start them with mpiexec: `ipcluster start --engines=mpi`, "
-            "or c.Cluster.engine_launcher_class = 'mpi' in the profile",
+            "or c.Cluster.engine_launcher_class = 'mpi' in the profile; a template for Slurm: "
+            "`srun --mpi=pmi2 {program_and_args} --mpi`",
         )
     _refuse_others(facts)
     engines.facts = tuple(facts[k] for k in order)

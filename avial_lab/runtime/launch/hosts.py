@@ -30,7 +30,7 @@ import psutil
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.toolchain import tool
 from avial_lab.core.words import count, rank_words
-from avial_lab.machine.cpu import boot_id
+from avial_lab.machine.cpu import boot_id, used_of
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.rank import relay
 
@@ -123,14 +123,14 @@ class Hosts:
         """Of this machine, as the hosts see it."""
         return address_towards(self.names)
 
-    def check(self) -> None:
-        """ClusterError where one of them cannot be reached, or lacks this Python: mpiexec would
-        wait for it, or say it less clearly.
+    def check(self) -> list[frozenset[str]]:
+        """-> the instruction sets that each of them has. ClusterError where one cannot be reached,
+        or lacks this Python: mpiexec would wait for it, or say it less clearly.
         """
         refuse_other_mpi()
         with ThreadPoolExecutor(len(self.names)) as pool:
             answers = dict(zip(self.names, pool.map(_asked, self.names), strict=True))
-        wrong = {name: why for name, why in answers.items() if why}
+        wrong = {name: why for name, why in answers.items() if isinstance(why, str)}
         if wrong:
             name, why = next(iter(wrong.items()))
             others = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -138,6 +138,7 @@ class Hosts:
                 f"host {name}{others}: {why}",
                 hint=self.hint,
             )
+        return [sets for sets in answers.values() if not isinstance(sets, str)]
 
 
 def refuse_other_mpi() -> None:
@@ -178,16 +179,18 @@ def _why_unreached(said: str) -> str:
     return ""
 
 
-def _asked(host: str) -> str:
-    """What is wrong with it; empty where ranks can be started there."""
+def _asked(host: str) -> frozenset[str] | str:
+    """Its instruction sets (Linux), or what is wrong with it: why no ranks can be started there."""
     if shutil.which("ssh") is None:
         return "this machine has no ssh"
     try:
-        done = ssh(host, f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there")
+        there = f"test -x '{sys.executable}' -a -r '{relay.__file__}' && echo there"
+        done = ssh(host, f"{there} && grep -m1 -E '^(flags|Features)' /proc/cpuinfo")
     except subprocess.TimeoutExpired:
         return f"no answer by ssh within {ASK_S:g} s"
-    if done.stdout.strip().endswith("there"):
-        return ""
+    _, found, flags = done.stdout.partition("there\n")
+    if found:
+        return used_of(flags.split())
     if done.returncode == 255:
         return f"ssh: {(done.stderr.strip().splitlines() or ['no connection'])[-1]}"
     return (
@@ -259,12 +262,14 @@ class Slurm:
         names = [name for name in (controller, *_slurm_nodes()) if name]
         return address_towards(names)
 
-    def check(self) -> None:
+    def check(self) -> list[frozenset[str]]:
+        """Nothing is known of the CPUs of nodes before they are given."""
         if shutil.which("srun") is None:
             raise ClusterError(
                 "this machine has no Slurm: there is no srun",
                 hint="on machines that ssh reaches: --hosts node1,node2 --ppn 2",
             )
+        return []
 
 
 def inside_slurm() -> bool:

@@ -35,7 +35,7 @@ from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import EVENT_WORDS
 from avial_lab.core.version import version
 from avial_lab.core.words import brief, format_bytes
-from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets
+from avial_lab.machine.cpu import Core, boot_id, check_instruction_sets, instruction_sets
 from avial_lab.machine.real_gpus import Gpus, gpus_here
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.native.loader import LoadedProgram, digest, load_program
@@ -81,7 +81,7 @@ FIRST_EVENTS = 10_000
 class Facts:
     """What an engine says of itself and its machine; `gpus` are the real ones, with their driver,
     or why there are none, `mask` the hardware threads of its cores, `version` that of its
-    avial_lab, `boot` its machine's (Linux).
+    avial_lab, `boot` its machine's (Linux), `sets` its CPU's instruction sets.
     """
 
     rank: int
@@ -96,6 +96,7 @@ class Facts:
     mask: tuple[Core, ...] = ()
     version: str = "unknown"
     boot: str = ""
+    sets: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         gpus = f", {self.gpus}" if self.gpus.gpus else ""
@@ -134,6 +135,7 @@ class Probe:
             mask=cores(),
             version=version(),
             boot=boot_id(),
+            sets=instruction_sets(),
         )
 
 

@@ -490,6 +490,7 @@ class Relay:
         """Of this host, on the way to the hub."""
         self._sent: dict[str, bytes] = {}
         self._printed = 0
+        self._has_left = False
         self._over = threading.Event()
         self._noted = threading.Event()
         self.lapsed = False
@@ -590,6 +591,8 @@ class Relay:
         if size > _MOST_PRINTED:
             os.truncate(path, 0)
             self._printed = 0
+        if not self._has_left and (self.folder / f"{self._rank}.outcome").exists():
+            self._send_results()
 
     def _send_changed(self, kind: str) -> None:
         name = f"{self._rank}.{kind}"
@@ -598,16 +601,21 @@ class Relay:
             self._line.send("file", data, name=name, first=True, last=True)
             self._sent[name] = data
 
-    def _send_last(self) -> None:
-        """All that the rank left; that it has an outcome comes last."""
-        self._send_news()
+    def _send_results(self) -> None:
+        """What the rank leaves, its outcome last. It may not end before the others do: one that
+        has failed waits for them in MPI's end, and they for it.
+        """
         way = _Way(self._line)
         for path in _numbered(self.folder, self._rank, "out"):
             way.send(path)
-        for kind in ("fault", "outcome"):
-            path = self.folder / f"{self._rank}.{kind}"
-            if path.exists() and path.stat().st_size:
-                way.send(path)
+        way.send(self.folder / f"{self._rank}.outcome")
+        self._has_left = True
+
+    def _send_last(self) -> None:
+        self._send_news()
+        fault = self.folder / f"{self._rank}.fault"
+        if fault.exists() and fault.stat().st_size:
+            _Way(self._line).send(fault)
 
 
 def unanswered(pid: int) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 import psutil
 import pytest
 
+import avial_lab
 from avial_lab.cli.main import main
 from avial_lab.core.errors import ClusterError
 from avial_lab.core.version import version
+from avial_lab.machine.cpu import LEVELS, instruction_sets
 from avial_lab.machine.real_gpus import Gpus
 from avial_lab.program.where import topology_on
 from avial_lab.runtime.launch import engines, mpiexec, registry
@@ -82,6 +84,20 @@ def test_hosts_are_filled_in_order_and_remembered():
     assert [device.node for device in topology_on(where, 3, gpus=1).devices] == ["a", "a", "b", "b"]
     for place in (where, Slurm(2, 4, "1:00:00"), None):
         assert where_of(json.loads(json.dumps(words_of(place)))) == place
+
+
+@pytest.mark.skipif(
+    not LEVELS["x86-64-v2"] <= instruction_sets(), reason="code for x86-64-v2 does not run here"
+)
+def test_code_for_hosts_is_for_what_all_of_them_have():
+    text = """func.func @f(%a: memref<4xf32>) { affine.for %i = 0 to 4 {
+      %x = affine.load %a[%i] : memref<4xf32>
+      affine.store %x, %a[%i] : memref<4xf32> } return }"""
+    lesser = topology_on(Hosts(("a",)), 1, cpu="x86-64-v2")
+    program = avial_lab.compile(text, topology=lesser)
+    assert set(program.binary.manifest.instruction_sets) == LEVELS["x86-64-v2"]
+    program = avial_lab.compile(text, topology=lesser, cpu_target="native")
+    assert set(program.binary.manifest.instruction_sets) == instruction_sets()
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,18 @@ def test_a_rank_that_ended_by_itself_was_not_ended_by_the_client(served, tmp_pat
     assert not mine.ended
 
 
+def test_an_outcome_arrives_before_its_rank_ends(served, tmp_path, monkeypatch):
+    """One that has failed waits in MPI's end for ranks that are ended when that is known."""
+    folder, line = served
+    monkeypatch.setattr(relay.signal, "signal", lambda *_: None)
+    (tmp_path / "far").mkdir()
+    mine = Relay(line, 1, tmp_path / "far")
+    mine.take_files()
+    waits = 'echo x >1.outcome; while [ ! -e "$0/1.outcome" ]; do sleep 0.02; done'
+    assert mine.run(["sh", "-c", waits, str(folder)], {"PATH": os.environ["PATH"]}) == 0
+    assert (folder / "1.outcome").read_text() == "x\n"
+
+
 def test_what_goes_over_a_slow_way_is_squeezed(served, tmp_path, monkeypatch):
     folder, line = served
     numbers = struct.pack("<500000d", *(k / 8 for k in range(500_000)))

@@ -27,20 +27,26 @@ class DataParallel:
                           %w: tensor<4x2xf32, #distir.on<@m, "copy">>) …
 
     The batch is dimension 0 of the first argument, or that of `of` ("x:1"), and what runs with it
-    in the same loops. Sums over it are partial, and added up where they are read.
+    in the same loops. Sums over it are partial, and added up where they are read. With a `stage`
+    those of one stage of a pipeline alone are more, and what comes to it is divided there.
     """
 
     ranks: int = 2
     of: str = ""
+    stage: int | None = None
 
     def __call__(self, module: ir.Operation) -> None:
         check_degree("data-parallel", self.ranks)
         function = program_function(module)
-        add_axis(module, function, self.ranks, batch_of(function, self.of))
+        add_axis(module, function, self.ranks, batch_of(function, self.of), stage=self.stage)
 
     def __str__(self) -> str:
         of = f" of={self.of}" if self.of else ""
-        return f"data-parallel{{ranks={self.ranks}{of}}}"
+        return f"data-parallel{{ranks={self.ranks}{of}{in_stage(self.stage)}}}"
+
+
+def in_stage(stage: int | None) -> str:
+    return "" if stage is None else f" stage={stage}"
 
 
 def check_degree(name: str, degree: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.compiler.passes.distir.data_parallel import check_degree, parsed_seed
+from avial_lab.compiler.passes.distir.data_parallel import check_degree, in_stage, parsed_seed
 from avial_lab.compiler.passes.distir.propagate import add_axis, seeds_named
 
 
@@ -29,12 +29,13 @@ class HorizontalParallel:
 
     ranks: int = 2
     of: str = ""
+    stage: int | None = None
 
     def __call__(self, module: ir.Operation) -> None:
         check_degree("horizontal-parallel", self.ranks)
         function = program_function(module)
         seeds = [parsed_seed(each) for each in self.of.replace("+", " ").split()]
-        add_axis(module, function, self.ranks, seeds_named(function, seeds))
+        add_axis(module, function, self.ranks, seeds_named(function, seeds), stage=self.stage)
 
     def __str__(self) -> str:
-        return f"horizontal-parallel{{ranks={self.ranks} of={self.of}}}"
+        return f"horizontal-parallel{{ranks={self.ranks} of={self.of}{in_stage(self.stage)}}}"

@@ -6,19 +6,21 @@ moves stand where an operation needs its operands otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
 from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
 from avial_lab.compiler.ir.captures import replace_captured, tensors_captured
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
     MOVES,
+    RESHARD,
     has_placements,
     is_tensor,
     meshes_in,
@@ -30,7 +32,7 @@ from avial_lab.compiler.ir.placements import (
     write_mesh,
 )
 from avial_lab.compiler.ir.program import program_function
-from avial_lab.core.errors import VerifyError
+from avial_lab.core.errors import ScheduleError, VerifyError
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
 
 FIRST = "m"
@@ -53,6 +55,36 @@ def _results(function: ir.Operation) -> list[ir.Value]:
     return [r for view in function.regions[0].blocks[0].operations for r in view.results]
 
 
+def stage_names(meshes: Mapping[str, Mesh], stage: int) -> list[str]:
+    """The mesh of that stage of a pipeline, and others on the same devices; ScheduleError where
+    there is none.
+    """
+    names = sorted(meshes, key=lambda name: (len(name), name))  # as `pipeline-parallel` counts
+    if stage >= len(names):
+        raise ScheduleError(
+            f"there is no stage {stage}",
+            hint=f"the stages are 0 to {len(names) - 1}; write `in` behind the pipeline: "
+            "pipeline 2 x 4, horizontal 2 in 1",
+        )
+    there = set(meshes[names[stage]].devices)
+    return [name for name in names if there & set(meshes[name].devices)]
+
+
+def _widened_alone(meshes: Sequence[Mesh], parts: int, total: int) -> list[Mesh]:
+    """As `widened`, for some of the meshes: new devices are numbered on from `total`."""
+    devices = sorted({device for mesh in meshes for device in mesh.devices})
+    new = {
+        device: (device, *range(total + k * (parts - 1), total + (k + 1) * (parts - 1)))
+        for k, device in enumerate(devices)
+    }
+    return [
+        replace(
+            mesh, shape=(*mesh.shape, parts), devices=tuple(n for d in mesh.devices for n in new[d])
+        )
+        for mesh in meshes
+    ]
+
+
 def widened(mesh: Mesh, parts: int, total: int, *, turns: bool) -> Mesh:
     """The mesh with one more axis: of time, or of `parts` times as many devices, of which all
     meshes had `total`.
@@ -70,11 +102,12 @@ def add_axis(
     seeds: Mapping[ir.Value, int],
     *,
     turns: bool = False,
+    stage: int | None = None,
 ) -> None:
-    """Every mesh gets an axis of that length, along which the arguments in `seeds` are divided in
-    the dimension that stands there, and others are copies. An argument of which some operation
-    needs blocks alone lies in these from the beginning. What held the function before is erased,
-    with it: `program_function(module)` is the new one.
+    """Every mesh, or that of a `stage` alone, gets an axis of that length, along which arguments in
+    `seeds` are divided in the dimension that stands there, and others are copies. An argument of
+    which some operation needs blocks alone lies in these from the beginning. What held the function
+    before is erased, with it: `program_function(module)` is the new one.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     numbers = {arguments.index(value): dim for value, dim in seeds.items()}
@@ -84,7 +117,7 @@ def add_axis(
         given: dict[ir.Value, int] = {
             copy.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
         }
-        _add_axis(trial, copy, parts, given, turns=turns)
+        _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
         more = {k: dim for k, dim in _scattered(copy) if k not in numbers}
         if not more:
             break
@@ -124,35 +157,71 @@ def _add_axis(
     seeds: Mapping[ir.Value, int],
     *,
     turns: bool,
+    stage: int | None,
 ) -> None:
     place_on_one(module, function)
     meshes = meshes_in(module)
     total = 1 + max(device for mesh in meshes.values() for device in mesh.devices)
-    wider = {name: widened(mesh, parts, total, turns=turns) for name, mesh in meshes.items()}
-    axes = {name: len(mesh.axes) if turns else len(mesh.shape) for name, mesh in meshes.items()}
+    if stage is None:
+        wider = {name: widened(mesh, parts, total, turns=turns) for name, mesh in meshes.items()}
+    else:
+        alone = [meshes[name] for name in stage_names(meshes, stage)]
+        wider = {mesh.name: mesh for mesh in _widened_alone(alone, parts, total)}
+    axes = {name: len(meshes[name].axes if turns else meshes[name].shape) for name in wider}
+    received = {} if stage is None else _rows_received(function, meshes, set(wider), seeds)
     for mesh in wider.values():
         write_mesh(module, mesh)
     for value in list(values_in(function)):
         placement = placement_of(value.type, meshes)
-        if placement is None:
+        if placement is None or placement.mesh.name not in wider:
             continue
         mesh, axis = wider[placement.mesh.name], axes[placement.mesh.name]
         along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
         entries = (*placement.along[:axis], along, *placement.along[axis:])
         place(value, Placement(mesh, entries))
-    Propagation(wider, axes).run(function)
+    Propagation({**meshes, **wider}, axes, received).run(function)
     settle_signature(function)
+
+
+def _rows_received(
+    function: ir.Operation,
+    meshes: Mapping[str, Mesh],
+    there: Container[str],
+    seeds: Mapping[ir.Value, int],
+) -> dict[ir.Value, int]:
+    """What comes to these meshes from others with a dimension that is one of the seeds'."""
+    moved = [
+        view.operation.results[0]
+        for view in function.regions[0].blocks[0].operations
+        if view.operation.name in MOVES
+    ]
+    coming: list[ir.Value] = []
+    for value in moved:
+        source = placement_of(value.owner.operation.operands[0].type, meshes)
+        made = placement_of(value.type, meshes)
+        if source and made and made.mesh.name in there and source.mesh.name not in there:
+            coming.append(value)
+    classes = DimensionClasses.of(function)
+    found: dict[ir.Value, int] = {}
+    for seed in seeds.items():
+        found |= classes.dimensions_like(seed, coming)
+    return found
 
 
 @dataclass
 class Propagation:
-    """`axes`: by the name of a mesh, the axis along which values are placed."""
+    """`axes`: by the name of a mesh, the axis along which values are placed; what lies on others
+    stays. `received`: dimensions in which what comes from those is divided.
+    """
 
     meshes: Mapping[str, Mesh]
     axes: Mapping[str, int]
+    received: Mapping[ir.Value, int] = field(default_factory=dict)
     moved: dict[tuple[ir.Value, Along], ir.Value] = field(default_factory=dict)
     placed: dict[ir.Value, Placement] = field(default_factory=dict)
     """What types say, read once: a type is text in the IR."""
+    gone: list[ir.Operation] = field(default_factory=list)
+    """Erased at the end: values are known by their addresses."""
 
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
@@ -162,13 +231,19 @@ class Propagation:
                 self._pass_through(op)
             elif op.name == "func.return":
                 for k, value in enumerate(op.operands):
-                    if is_tensor(value.type) and self._along(value).kind.is_partial:
+                    if self._is_here(value) and self._along(value).kind.is_partial:
                         op.operands[k] = self._brought(value, COPY)
-            elif any(is_tensor(value.type) for value in op.operands):
+            elif any(map(self._is_here, op.operands)):
                 for value in tensors_captured(op):
                     replace_captured(op, value, self._brought(value, COPY))
                 self.place(op)
+        for op in self.gone:
+            op.erase()
         _erase_unused(block)
+
+    def _is_here(self, value: ir.Value) -> bool:
+        """Whether it lies on a mesh with the axis."""
+        return is_tensor(value.type) and self._placement(value).mesh.name in self.axes
 
     def _placement(self, value: ir.Value) -> Placement:
         if value not in self.placed:
@@ -189,6 +264,10 @@ class Propagation:
 
     def _pass_through(self, move: ir.Operation) -> None:
         """A move along other axes; one that adds up partial results does so along this one, too."""
+        here, there = self._is_here(move.operands[0]), self._is_here(move.results[0])
+        if not (here and there):
+            self._cross(move, here=here, there=there)
+            return
         along = self._along(move.operands[0])
         adds = along.kind.is_partial and (
             move.name == "distir.all_reduce" or not self._same_mesh(move)
@@ -196,6 +275,25 @@ class Propagation:
         if adds and move.name != "distir.all_reduce":
             move.operands[0] = self._brought(move.operands[0], COPY)
         self._set(move.results[0], COPY if adds else along)
+
+    def _cross(self, move: ir.Operation, *, here: bool, there: bool) -> None:
+        """A move between meshes of which one has the axis: it is one copy for the other, and comes
+        from there as copies, of which devices keep their rows.
+        """
+        if here:
+            move.operands[0] = self._brought(move.operands[0], COPY)
+        if not (here or there):
+            return
+        made = ir.Operation.create(
+            RESHARD, [move.results[0].type], [move.operands[0]],
+            ip=ir.InsertionPoint(move), loc=move.location,
+        ).result  # fmt: skip
+        users = [(use.owner.operation, use.operand_number) for use in move.results[0].uses]
+        dim = self.received.get(move.results[0])
+        now = made if dim is None else self._brought(made, Along(Kind.SPLIT, dim))
+        for user, operand in users:
+            user.operands[operand] = now
+        self.gone.append(move)
 
     def _same_mesh(self, move: ir.Operation) -> bool:
         source, result = self._placement(move.operands[0]), self._placement(move.results[0])

@@ -64,6 +64,12 @@ class Zero:
                 span=span_of(function.location),
                 hint="write it behind them: data 2, zero 1",
             )
+        if len({len(mesh.shape) for mesh in meshes_in(module).values()}) > 1:
+            raise ScheduleError(
+                "ZeRO divides what all stages hold alike, and one is divided by itself",
+                span=span_of(function.location),
+                hint="write zero before what is divided `in` a stage",
+            )
         with module.context:
             _Division(module, function, self.level).run()
         settle_signature(function)

@@ -267,13 +267,14 @@ def _lower_affine(function: ir.Operation) -> None:
 
 def _is_given(value: ir.Value) -> bool:
     """Whether it is computed of the function's arguments: what is read from memory will stand in a
-    task, where it is no symbol. Nor is the extent of a window that has it from there.
+    task, where it is no symbol. Nor is the extent of a window that has it from there, or of what a
+    branch or a loop handed on.
     """
     if isinstance(value.owner, ir.Block):
         return True
     op = value.owner.operation
     if is_memref(value) and op.name not in (*VIEWS, *ALLOCATIONS):
-        return True
+        return op.name == "memref.get_global"
     stands = is_memref(value) or is_pure(op) or op.name == "memref.dim"
     return stands and all(_is_given(each) for each in op.operands)
 
