@@ -18,6 +18,7 @@ from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.native.loader import digest, load_program
 from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.rank.outcome import describe_step
 from avial_lab.trace import Copy, EventKind, Trace
 from kernels.kernel import ELEMENTS, Kernel
 
@@ -215,6 +216,7 @@ def test_it_is_called_emulated() -> None:
     program = on_gpus("jacobi-2d", "f32", small("jacobi-2d"), 1, 1)
     trace = program.run()
     assert "GPU emulated" in str(trace)
+    assert describe_step(program.binary.manifest, 0, 0) == "in task 'S1' on gpu0 (emulated)"
     ran = {event.device for event in trace.events if event.kind is EventKind.TASK}
     assert ran == {"gpu0"}
     assert "copies to and from devices" in str(trace)
