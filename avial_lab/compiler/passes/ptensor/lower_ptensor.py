@@ -508,7 +508,7 @@ class _Lowering:
         left, right = op.operands
         for operand in (left, right):
             if self.values[operand].cost and self._is_open(operand):
-                self._keep(operand)
+                self._keep(self._under_views(operand))
         made = self.values[op.results[0]]
         lefts, rights = self.values[left].shape, self.values[right].shape
         rows, columns = len(lefts) > 1, len(rights) > 1
@@ -538,6 +538,16 @@ class _Lowering:
             before = loops.load(total.array, place)
             loops.store(_plus_product(made, inner, before, x, y), total.array, place)
         self._finish("sum", op.results[0], total)
+
+    def _under_views(self, value: ir.Value) -> ir.Value:
+        """What it is another view of, element for element: that lies as what it is computed of."""
+        known = self.values[value]
+        while known.op.name == "ptensor.view":
+            source = known.op.operands[0]
+            if self.values[source].size != known.size or not self._is_open(source):
+                break
+            value, known = source, self.values[source]
+        return value
 
     def _parts_of_product(
         self, operands: Sequence[ir.Value], places: Sequence[Forms], made: _Value, inner: int

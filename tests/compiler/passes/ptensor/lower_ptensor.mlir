@@ -69,6 +69,30 @@ func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
 
 // -----
 
+// A product of what lies by terms on both sides is one of blocks of terms. What is computed for it has memory that lies
+// as what it is computed of, not as its transpose.
+
+// CHECK-LABEL: func.func @product(
+// CHECK: %[[Y:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}, %{{.*}}) : (index, index) -> (i64, memref<4096x4xf64>)
+// CHECK: } {avial.divided}
+// CHECK: affine.for %[[B:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.load %[[Y]]#1[%[[B]] * 64 + %[[K]], %[[I]]]
+// CHECK-NEXT: affine.load %{{.*}}[%[[B]] * 64 + %[[K]], %[[J]]]
+// CHECK: "dist.finalize_reduce"
+func.func @product(%A: memref<4096x4xf64>, %S: memref<4x4xf64>) {
+  %x = "ptensor.load"(%A) : (memref<4096x4xf64>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>
+  %y = "ptensor.unary"(%x) {op = "negative"} : (!ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>
+  %t = "ptensor.view"(%y) {map = affine_map<(d0, d1) -> (d1, d0)>} : (!ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4096xf64>, "default", unit>
+  %p = "ptensor.matmul"(%t, %x) : (!ptensor.ptensor<tensor<4x4096xf64>, "default", unit>, !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4xf64>, "default", unit>
+  "ptensor.store"(%p, %S) : (!ptensor.ptensor<tensor<4x4xf64>, "default", unit>, memref<4x4xf64>) -> ()
+  return
+}
+
+// -----
+
 func.func @apart(%A: memref<4xf64>, %B: memref<4xf64>) {
   %x = "ptensor.load"(%A) : (memref<4xf64>) -> !ptensor.ptensor<tensor<4xf64>, "default", unit>
   // REFUSED: the arrays are in different places: one is on device 'cuda:0', one on 'default'
