@@ -641,7 +641,8 @@ def program(
     annotations say what all arguments are (`u: "f64[n, m]"`, `k: int`) it is compiled here.
 
     Where NumPy leaves a choice: `np.argsort` of any kind keeps equal elements in their order (as
-    `kind="stable"` does; NumPy's default may not), and sums are added in the order of a loop.
+    `kind="stable"` does; NumPy's default may not), and sums are added in any order, with `strict`
+    in that of a loop.
     """
 
     def made(function: Callable[..., Any]) -> FunctionProgram:
