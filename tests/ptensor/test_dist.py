@@ -95,6 +95,7 @@ def test_the_way_from_a_text_to_loops() -> None:
     assert steps["source"] == ["dist-to-runtime"]
 
 
+@pytest.mark.slow
 def test_a_stage_of_arrays_can_be_edited() -> None:
     program = avial_lab.compile(TEXT, arrays=given(), ranks=2, ignore="device")
     text = program.stages["ptensor"].text.replace('op = "multiply"', 'op = "add"')
@@ -117,7 +118,7 @@ def test_what_is_ignored_is_said_of_the_program() -> None:
     assert caught.value.span.line == 2
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_sum_over_rows_moves_a_vector_a_rank(ranks: int) -> None:
     """Two ranks: half of the vector each to the other."""
     program = avial_lab.compile(TEXT, arrays=given(), ranks=ranks, ignore="device")
