@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from avial_lab.artifact.device_memory import Stay, most_bytes, stays_of_tasks
 from avial_lab.artifact.plan_facts import moves_summary, plan_text
@@ -77,7 +78,8 @@ class Plan:
     Of loops alone there are footprints, of the first 64 phases, and only for up to 16 ranks;
     carried: for each of `moves` the arrays whose elements it brings; the 64th is for all from there
     on. copies: between ranks and their devices, which ever hold `device_bytes`. stays: the memory
-    that they take for it; none where the plan is not complete.
+    that they take for it; none where the plan is not complete. launched: the places of the devices
+    that phases run on, as far as there are footprints.
     """
 
     ranks: int
@@ -93,6 +95,7 @@ class Plan:
     copies: tuple[Copy, ...] = ()
     device_bytes: tuple[int, ...] = ()
     stays: tuple[Stay, ...] = ()
+    launched: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     @property
     def taken_bytes(self) -> tuple[tuple[str, int], ...]:

@@ -30,6 +30,14 @@ ARRAYS = Pipeline(
             "contracted, since where a recording is cut must not change a bit.",
             at="avial_lab.compiler.passes.ptensor.lower_ptensor:LowerPtensor",
         ),
+        Row(
+            "dist-to-runtime",
+            what="Lowers operations on divided memory (dist) to the ownership runtime's memory and "
+            "to loops over it.",
+            why="Behind lower-ptensor, which makes them; what follows finds out from loops alone "
+            "what ranks tell the runtime.",
+            at="avial_lab.compiler.passes.ptensor.dist_to_runtime:DistToRuntime",
+        ),
     ),
 )
 

@@ -195,6 +195,10 @@ def _update(given: str) -> str:
     raise _refused("update", given, "a text: sgd lr=0.01, momentum lr=0.01, adamw lr=0.001")
 
 
+IGNORED = ("dist", "device")
+"""What types of arrays say besides shape and element."""
+
+
 def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
     """The optional passes of these names, in the order of the catalogue: a list, or text with
     commas; `all` is every one.
@@ -214,6 +218,17 @@ def _left_out(given: str | Iterable[str]) -> tuple[str, ...]:
                 hint=f"there are: {', '.join(OPTIONAL)}; all",
             )
     return tuple(p for p in OPTIONAL if p in names or "all" in names)
+
+
+def _ignored(given: str | Iterable[str]) -> tuple[str, ...]:
+    try:
+        names = given.split(",") if isinstance(given, str) else list(given)
+    except TypeError:
+        raise _refused("ignore", given, "dist, device or both") from None
+    for name in names:
+        if name not in IGNORED:
+            raise _refused("ignore", name, "dist, device or both")
+    return tuple(each for each in IGNORED if each in names)
 
 
 def _sizes(text: str) -> Sizes:
@@ -463,6 +478,17 @@ class CompileOptions:
             in_tuning=False,
         ).metadata,
     )
+    ignore: tuple[str, ...] = field(
+        default=(),
+        metadata=Option(
+            ("--ignore",),
+            metavar="WHAT",
+            help="what types of arrays (!ptensor<…>) say, and is not looked at: dist, device",
+            words=IGNORED,
+            read=_ignored,
+            in_tuning=False,
+        ).metadata,
+    )
     without: tuple[str, ...] = field(
         default=(),
         metadata=Option(
@@ -606,6 +632,7 @@ class Keywords(TypedDict, total=False):
     parallel: str | Iterable[str]
     gradient: str | Iterable[str]
     update: str
+    ignore: str | Iterable[str]
     without: str | Iterable[str]
     sizes: str
     strict: bool

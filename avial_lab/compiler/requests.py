@@ -40,8 +40,9 @@ class Source:
     where the text holds plain functions, None for the only one there is. `parallel` says how one
     on tensors is divided over devices (`planning/parallelism.py`), after it was made to return the
     derivatives of its first result by the arguments that `gradient` names, or these arguments as
-    the optimizer `update` changes them (`planning/optimizers.py`). `written`: what the
-    person wrote, where the text was made of that, and its places are places in it.
+    the optimizer `update` changes them (`planning/optimizers.py`). `ignore`: what
+    types of arrays say ("dist", "device") and is not looked at. `written`: what the person wrote,
+    where the text was made of that, and its places are places in it.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Source:
     parallel: str = ""
     gradient: str = ""
     update: str = ""
+    ignore: tuple[str, ...] = ()
     written: str = ""
 
     @property

@@ -21,6 +21,7 @@ _open: list[int] = []
 def tell_in(folder: Path) -> None:
     """From now on what this process tells is written there."""
     _open[:] = [os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o600)]
+    tell_done("")  # what is not written reads as NULs
 
 
 def tell_done(stage: str) -> None:

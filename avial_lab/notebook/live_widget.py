@@ -31,3 +31,7 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, data: dict[str, Any]) -> None:
         state = data.pop("state")
         super().__init__(data=data, state=state)
+
+    def __repr__(self) -> str:
+        """What a notebook shows that was saved while the run went on."""
+        return "the view of a run, while it goes on"

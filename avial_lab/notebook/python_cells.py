@@ -57,8 +57,9 @@ def arguments(
         elif name in names:
             given[name] = names[name]
         elif parameter.default is inspect.Parameter.empty:
+            called = function.py_func.__name__
             raise BindError(
-                f"{function.py_func.__name__} takes '{name}', and no variable has that name",
-                hint=f"make one, or give a number with -D {name}=…",
+                f"{called} takes '{name}', and no variable has that name",
+                hint=f"make one, or give a number with -D {name}=…; {called} is defined: call it",
             )
     return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
 from avial_lab.core.files import disk_errors
 from avial_lab.core.words import brief, count
+from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.imports.workflow import Workflow
@@ -59,6 +61,10 @@ class Namespace(Mapping[str, object]):
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(len(self), 'name')}")
+
+
+_GPU_ARRAYS = re.compile(r'!ptensor(?:\.ptensor)?<[^\n]*?"cuda:\d+"')
+"""Types of arrays that live on a GPU: what is computed of them is computed there."""
 
 
 @takes_options
@@ -129,6 +135,8 @@ def compile(
     if topology is not None and topology.cpu and options.get("cpu_target") is None:
         options["cpu_target"] = topology.cpu
     chosen = CompileOptions.of(**options)
+    if chosen.on is None and "device" not in chosen.ignore and _GPU_ARRAYS.search(text):
+        chosen = replace(chosen, on=GPU_FAMILY)
     if (chosen.parallel or chosen.gradient or chosen.update) and holds_schedule(text):
         raise OptionError(
             "parallel and gradient are for functions on tensors, and this program says itself "
@@ -136,7 +144,11 @@ def compile(
             hint="leave them out, or write func.func @f(%x: tensor<8x4xf32>) -> …",
         )
     source = replace(
-        source, parallel=chosen.parallel, gradient=chosen.gradient, update=chosen.update
+        source,
+        parallel=chosen.parallel,
+        gradient=chosen.gradient,
+        update=chosen.update,
+        ignore=chosen.ignore,
     )
     if chosen.parallel == SEARCH:
         words = best_words(source, topology or Topology.local(chosen.ranks))

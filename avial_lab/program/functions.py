@@ -639,6 +639,10 @@ def program(
     The sizes of the first call are compiled in; a call with others compiles once more, for any
     size. With `dynamic` that is so from the first call on, with `dynamic=False` never. Where
     annotations say what all arguments are (`u: "f64[n, m]"`, `k: int`) it is compiled here.
+
+    Where NumPy leaves a choice: `np.argsort` of any kind keeps equal elements in their order (as
+    `kind="stable"` does; NumPy's default may not), and sums are added in any order, with `strict`
+    in that of a loop.
     """
 
     def made(function: Callable[..., Any]) -> FunctionProgram:

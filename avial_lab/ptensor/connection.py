@@ -115,6 +115,7 @@ class Connection:
     )
 
     def __post_init__(self) -> None:
+        self.recording.device = self.device
         self.residence: Residence | OwnRanks | _InProcess
         if isinstance(self.cluster, OwnRanks):
             self.ranks, self.residence = self.cluster.ranks, self.cluster
@@ -166,7 +167,7 @@ class Connection:
 
     def forget(self) -> None:
         """What was recorded, and what was brought in since the ranks met last: they differed."""
-        recording, self.recording = self.recording, Recording()
+        recording, self.recording = self.recording, Recording(device=self.device)
         recording.settle(lambda memory: _lose(memory, recording.written))
         for met, reference in self._brought:
             memory = reference()
@@ -184,7 +185,7 @@ class Connection:
         wanted of an array then, which is the result where it has come along.
         """
         self.meet("runs what is recorded")
-        recording, self.recording = self.recording, Recording()
+        recording, self.recording = self.recording, Recording(device=self.device)
         recorded = recording.finish(self._recorded)
         self._writing = False
         self._wanted, self._read = None, None
@@ -334,10 +335,7 @@ class Connection:
         """By one rank of those that run a script, for all of them."""
 
         def make() -> Program:
-            on = None if self.device == "default" else "gpu"
-            made = compile_program(
-                text, arrays=arrays, ranks=self.ranks, cell="recorded arrays", on=on
-            )
+            made = compile_program(text, arrays=arrays, ranks=self.ranks, cell="recorded arrays")
             return replace(made, arrays={})  # whose size is not to be sent
 
         if isinstance(self.residence, OwnRanks):

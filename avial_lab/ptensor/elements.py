@@ -36,9 +36,9 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
 
 
 @lru_cache(4096)
-def value_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
+def value_type(shape: tuple[int, ...], dtype: np.dtype, device: str) -> str:
     dims = "".join(f"{extent}x" for extent in shape)
-    return f'!ptensor.ptensor<tensor<{dims}{element_of(dtype)}>, "default", unit>'
+    return f'!ptensor.ptensor<tensor<{dims}{element_of(dtype)}>, "{device}", unit>'
 
 
 @lru_cache(4096)

@@ -171,6 +171,10 @@ class Recording:
     written: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
     watched: int = 0
+    device: str = "default"
+
+    def _type(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
+        return value_type(shape, dtype, self.device)
 
     def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
@@ -264,9 +268,9 @@ class Recording:
         made = Value(f"%v{self.count}", shape, dtype)
         self.count += 1
         uses = tuple(operand.name for operand in operands)
-        types = ", ".join([value_type(operand.shape, operand.dtype) for operand in operands])
+        types = ", ".join([self._type(operand.shape, operand.dtype) for operand in operands])
         given = f" {{{attributes}}}" if attributes else ""
-        rest = f"{given} : ({types}) -> {value_type(shape, dtype)}"
+        rest = f"{given} : ({types}) -> {self._type(shape, dtype)}"
         opcode = f'"ptensor.{name or kind}"'
         text = f"{made.name} = {opcode}({', '.join(uses)}){rest}"
         operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
@@ -301,7 +305,7 @@ class Recording:
         # The table's size is known when all is recorded: its type stands for it.
         made = Value(f"%v{self.count}", (), kind)
         self.count += 1
-        rest = f"({_table_type(kind)}) -> {value_type((), kind)}"
+        rest = f"({_table_type(kind)}) -> {self._type((), kind)}"
         view = f'"ptensor.view"(%{table}_values) {{map = affine_map<() -> ({at})>}} : {rest}'
         operation = Operation("number", made.name, (), (), kind, number=held)
         line = persons_line()
@@ -348,7 +352,7 @@ class Recording:
             made = Value(f"%v{self.count}", memory.shape, memory.dtype)
             self.count += 1
             kind = memory_type(memory.shape, memory.dtype)
-            rest = f"({kind}) -> {value_type(memory.shape, memory.dtype)}"
+            rest = f"({kind}) -> {self._type(memory.shape, memory.dtype)}"
             text = f'{made.name} = "ptensor.load"({name}) : {rest}'
             operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
             line = persons_line()
@@ -368,7 +372,7 @@ class Recording:
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
-        types = f"{value_type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)}"
+        types = f"{self._type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)}"
         rest = f"{{{_map(len(value.shape), forms_of(part))}}} : ({types}) -> ()"
         text = f'"ptensor.insert"({value.name}, {name}) {rest}'
         operation = Operation(
@@ -391,7 +395,7 @@ class Recording:
         value, name = memory.value, self._name(memory)
         assert value is not None
         text = (
-            f'"ptensor.store"({value}, {name}) : ({value_type(memory.shape, memory.dtype)}, '
+            f'"ptensor.store"({value}, {name}) : ({self._type(memory.shape, memory.dtype)}, '
             f"{memory_type(memory.shape, memory.dtype)}) -> ()"
         )
         operation = Operation("store", "", (value, name), memory.shape, memory.dtype)
@@ -445,10 +449,10 @@ class Recording:
         used = {t: (np.dtype(kind), held) for t, (kind, held) in tables.items() if f"%{t}_" in body}
         lines: list[str] = []
         for table, (kind, held) in used.items():
-            body = body.replace(_table_type(kind), value_type((len(held),), kind))
+            body = body.replace(_table_type(kind), self._type((len(held),), kind))
             lines.append(
                 f'%{table}_values = "ptensor.load"(%{table}) : ({memory_type((len(held),), kind)})'
-                f" -> {value_type((len(held),), kind)}"
+                f" -> {self._type((len(held),), kind)}"
             )
         for name, argument in self.arguments.items():
             if name in named and name[1:] not in arrays:

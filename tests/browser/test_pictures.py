@@ -153,6 +153,27 @@ def test_nothing_is_cut_where_helvetica_is_missing(plain_page: Page, width: int)
         assert outside == []
 
 
+@WIDTHS
+def test_what_an_empty_field_says_is_not_cut(plain_page: Page, width: int) -> None:
+    stages = [Stage(name, name, "mlir", LINES, "", 0.01) for name in NAMES]
+    views = {
+        "stepper": stepper_data(stages, None, source=LINES, cell="In [2]"),
+        "timeline": timeline_data(deck_trace(), deck_schedule()),
+    }
+    for kind, data in views.items():
+        cut = mount_view(plain_page, kind, data).evaluate(
+            """() => [...document.querySelectorAll('input[placeholder]')].filter(field => {
+                const style = getComputedStyle(field);
+                const context = document.createElement('canvas').getContext('2d');
+                context.font = `${style.fontSize} ${style.fontFamily}`;
+                const room = field.clientWidth - parseFloat(style.paddingLeft)
+                    - parseFloat(style.paddingRight);
+                return field.clientWidth && context.measureText(field.placeholder).width > room;
+            }).map(field => field.placeholder)"""
+        )
+        assert cut == [], kind
+
+
 @pytest.mark.parametrize("width", [1280])
 def test_the_graph_can_be_saved(plain_page: Page, width: int) -> None:
     schedule = deck_schedule()

@@ -104,7 +104,7 @@ class Client:
         )
 
     def _began(self, cluster: Cluster) -> None:
-        self.untouched, self.cluster = True, cluster
+        self.cluster = cluster
         facts = self.cluster.status.facts
         pids = {
             "controller": self.cluster._engines.result().controller.pid,  # type: ignore[union-attr]
@@ -218,6 +218,7 @@ def main() -> None:
     for line in sys.stdin:
         what, *words = line.split()
         began = time.monotonic()
+        client.untouched = True
         try:
             getattr(client, what)(*words)
         except AvialError as error:

@@ -35,13 +35,17 @@ def test_a_rank_that_is_killed_in_a_run(rig: Rig, client: Client) -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a run"])
-def test_a_controller_that_is_killed(rig: Rig, client: Client, busy: bool) -> None:
+def test_a_controller_that_is_killed(
+    rig: Rig, client: Client, busy: bool, record_property: Callable[[str, object], None]
+) -> None:
     started = client.ask(f"start {NODES} 1")
     if busy:
         client.run_for_ever()
     rig.login.run("kill", "-9", str(started["pids"]["controller"]))
     if busy:
+        began = time.monotonic()
         told = client.hear()
+        record_property("told after, in s", time.monotonic() - began)
         assert "the controller has ended" in told["error"]
         assert told["untouched"]
     go_on(client)

@@ -65,6 +65,7 @@ def test_a_line_and_a_view_then_a_line_and_a_figure(program: Program, shown: lis
     line, picture = shown
     (widget,) = picture.contents
     assert isinstance(widget, LiveWidget)
+    assert "0x" not in repr(widget)
     assert widget.state["line"] == str(replace(GOES, elapsed_s=2.0))
     run.close()
     assert len(line.contents) == 4

@@ -41,6 +41,7 @@ def test_mistakes_are_told_in_the_cell(page: Page) -> None:
     missing = page.run("%%avial -n 1 -q\ndef g(w):\n    return w[0]\n")
     assert isinstance(missing, BindError)
     assert "no variable has that name" in missing.message
+    assert page.shell.user_ns["g"](np.ones(2)) == 1.0, "it is defined all the same"
 
 
 IN_C = """%%avial -n 1 -q -o c_program --run --lang=c

@@ -52,7 +52,7 @@ def asked() -> WhatIf:
         (Change(bandwidth=2.0), 2.25, 2.25, 0),
         (Change(latency=3.0), 2.5, 2.5, 0),
         (Change(speed=2.0), 1.5, 1.5, 0),  # 0.5, 0.5 on the wire, 0.5: not slower than one core
-        (Change(bandwidth=0.0625), 3.0, 10.0, 2),  # all on one core, as the wire takes 8 s
+        (Change(bandwidth=0.0625), 3.0, 10.0, 1),  # all on one core, as the wire takes 8 s
         (Change(ranks=1), 3.0, None, 0),
     ],
 )  # fmt: skip
@@ -94,7 +94,7 @@ def test_the_page_is_told_in_words() -> None:
     answer = answer_data(asked(), {"bandwidth": 0.0625})
     assert answer["words"] == [
         "3 s predicted, 1.20 × of 2.5 s on the machine as it is",
-        "2 tasks placed elsewhere; where they were it would be 10 s",
+        "1 task placed elsewhere; where they were it would be 10 s",
     ]
     assert "Timeline: " in answer["picture"]
 

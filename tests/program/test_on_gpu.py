@@ -12,13 +12,15 @@ import pytest
 
 import avial_lab
 import kernels
-from avial_lab.core.errors import ScheduleError
+from avial_lab.core.errors import ScheduleError, VerifyError
+from avial_lab.program.inputs import random_arguments
 from avial_lab.program.program import Program
 from avial_lab.runtime.launch.cluster import Cluster
 from avial_lab.runtime.native.loader import digest, load_program
 from avial_lab.runtime.native.ownership import Ownership, own_error
+from avial_lab.runtime.rank.outcome import describe_step
 from avial_lab.trace import Copy, EventKind, Trace
-from kernels.kernel import ELEMENTS
+from kernels.kernel import ELEMENTS, Kernel
 
 MACHINES = ((1, 1), (1, 2), (2, 2), (3, 3))
 """Ranks and GPUs."""
@@ -94,6 +96,45 @@ def test_every_kernel(name: str, ranks: int, gpus: int, cluster: Cluster) -> Non
             continue  # one task: nothing is divided
         for seed in (0, 11):
             check(program, cluster, seed)
+
+
+AWKWARD = {
+    "0": (0,) * 5, "1": (1,) * 5, "257": (257, 3, 2, 5, 3), "then 257": (3, 257, 2, 5, 3),
+    "at last 129": (2, 3, 129, 3, 2),
+}  # fmt: skip
+"""Nothing, one element, one more than a block has of threads in each of the first dimensions."""
+
+NAMES_AN_ELEMENT = ("correlation", "durbin", "prefix-sum")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("sizes", AWKWARD)
+@pytest.mark.parametrize("name", kernels.names())
+def test_awkward_sizes(name: str, sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two GPUs of one rank; whose text names an element of nothing is told so at its line."""
+    kernel = kernels.load(name)
+    element = "f64" if "f64" in kernel.elements else kernel.elements[-1]
+    each = dict(zip(kernel.size_names, AWKWARD[sizes], strict=False))
+    each = {k: min(v, 3) if k == "TSTEPS" else v for k, v in each.items()}
+    if sizes != "0":
+        program = on_gpus(name, element, each, 1, 2)
+    else:
+        monkeypatch.setattr(Kernel, "_check", lambda *_: None)  # which asks for one at least
+        text = kernel.mlir(element, each)
+        made = random_arguments(text, function=None, seed=0, arrays={}, scalars={}, cell=name)
+        given = {"arrays": made.arrays, "scalars": made.scalars}
+        if name in NAMES_AN_ELEMENT:
+            with pytest.raises(VerifyError, match="which has size 0") as caught:
+                avial_lab.compile(text, **given, ranks=1, gpus=2, on="gpu")
+            assert caught.value.span is not None
+            return
+        program = avial_lab.compile(text, **given, ranks=1, gpus=2, on="gpu")
+    for seed in (0, 11):
+        trace = program.run(check=True, device_seed=seed)
+        assert program.plan is not None
+        if program.of_loops and program.plan.complete:
+            assert by_places(trace.copies) == by_places(program.plan.copies)
 
 
 @pytest.mark.mpi
@@ -175,6 +216,7 @@ def test_it_is_called_emulated() -> None:
     program = on_gpus("jacobi-2d", "f32", small("jacobi-2d"), 1, 1)
     trace = program.run()
     assert "GPU emulated" in str(trace)
+    assert describe_step(program.binary.manifest, 0, 0) == "in task 'S1' on gpu0 (emulated)"
     ran = {event.device for event in trace.events if event.kind is EventKind.TASK}
     assert ran == {"gpu0"}
     assert "copies to and from devices" in str(trace)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from avial_lab.compiler.passes.ptensor.lower_ptensor import LowerPtensor
+from avial_lab.compiler.catalogue import ARRAYS
 from avial_lab.core.regions import Box
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.namespace import Namespace
@@ -56,7 +56,7 @@ class LocalConnection:
             for argument in recorded.arrays.values()
         ]
         given += [np.array(t) for t in (recorded.reals, recorded.integers) if t]
-        results = golden.computed(recorded.text, (LowerPtensor(),), given=dict(enumerate(given)))
+        results = golden.computed(recorded.text, ARRAYS.passes(), given=dict(enumerate(given)))
         return dict(zip(recorded.arrays, results, strict=False))
 
     def put(self, array: np.ndarray) -> Memory:

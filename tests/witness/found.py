@@ -127,6 +127,21 @@ FOUND: dict[str, Drawn] = {
         {"a": np.arange(5, dtype=np.int32).reshape(5, 1, 1, 1),
          "b": np.full((1, 1, 1), 9, np.int32), "n": _INDEX},
     ),
+    # No guess, and left alone: MLIR casts no stride to another, along one element neither.
+    "only extents of 1, with other strides": Drawn(
+        f"""func.func @f(%a: memref<1x2x1xf32>, %b: memref<1xf32>, %n: memref<8xindex>) {{
+{_LOAD}
+  %k = memref.load %n[%m] : memref<8xindex>
+  %v = memref.subview %a[%i, 0, 0] [%m, %k, 1] [1, 1, 1]
+    : memref<1x2x1xf32> to memref<?x?x1xf32, strided<[2, 1, 1], offset: ?>>
+  %w = memref.subview %v[0, 0, 0] [1, 1, 1] [1, 1, 1]
+    : memref<?x?x1xf32, strided<[2, 1, 1], offset: ?>> to memref<1xf32, strided<[1], offset: ?>>
+  memref.copy %w, %b : memref<1xf32, strided<[1], offset: ?>> to memref<1xf32>
+  return
+}}
+""",
+        {"a": np.array([[[3], [4]]], np.float32), "b": np.zeros(1, np.float32), "n": _INDEX},
+    ),
     # The extent of what a branch chose, or a loop handed on, was taken for a symbol.
     "a size that a branch chooses": Drawn(
         """func.func @f(%a: tensor<?xi32>, %b: tensor<?xi32>, %n: memref<8xindex>)

@@ -20,6 +20,9 @@ loops.
 OF_TASK = "avial.task"
 """On a function: the name of the task whose body it is."""
 
+DIVIDED = "avial.divided"
+"""On a loop over parts that ranks have: it is the one to divide, however few there are."""
+
 SPLIT = "avial.split"
 """On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
 
@@ -139,6 +142,9 @@ UPDATES = "avial.updates"
 """On a sum in a program on tensors: the number of that operand which is the element that it is
 stored to. Two ways to memory (a run's, in place, and the reference's copies) tell it no more.
 """
+
+ON = "avial.on"
+"""On a module: the family of devices that its divided loops run on, whatever their text says."""
 
 CONTRACTED = "avial.contracted"
 """On a module whose products are contracted, or (false) are to stay as they are. In either case

@@ -15,6 +15,7 @@ from mlir import ir
 from avial_lab.compiler.frontends.mlir.foreign import name_printed
 from avial_lab.compiler.frontends.notation.source import Source
 from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.ptensor_types import full_types
 from avial_lab.compiler.lowering.pipelines import OURS
 from avial_lab.compiler.lowering.run import Pass, run_passes
 from avial_lab.compiler.lowering.stages import text_of
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else Path(options.file).read_text(encoding="utf-8")
         )
         with context:
-            parsed = ir.Module.parse(source)
+            parsed = ir.Module.parse(full_types(source))
             name_printed(parsed, Source(source, options.file))
         module = parsed.operation
         run_passes(module, parse_passes(options.passes))

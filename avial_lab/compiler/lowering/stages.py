@@ -20,7 +20,8 @@ from avial_lab.machine.devices.cuda import chip_of
 from avial_lab.machine.topology import Topology
 
 _READING_ORDER = (
-    "source", "avial", "placed", "mpi", "gpu", "ptx", "loops", "host", "llvm", "llvmir", "object"
+    "ptensor", "dist", "source", "avial", "placed", "mpi", "gpu", "ptx", "loops", "host", "llvm",
+    "llvmir", "object",
 )  # fmt: skip
 
 

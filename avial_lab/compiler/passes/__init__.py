@@ -28,10 +28,10 @@ By folder:
         vectors/       loops in vectors
         versions/      loops in several versions, chosen when they run
     placement/         who takes part, and what is one phase
-    ptensor/           recorded arrays as loops on memory
+    ptensor/           recorded arrays as loops on memory that is divided over the ranks
     tasks/             a plain function as tasks
 
-Besides passes there is in some what those of the folder are written with: control_level,
+Besides passes there is in some what those of the folder are written with: arrays, control_level,
 footprint_functions, held_by_devices, late_sums, local_bodies, memories, peel_at_element,
 phase_footprints, phases, propagate, rotate_turns, segments, stages, task_order,
 windows.

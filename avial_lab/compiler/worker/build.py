@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import chain
 
 from mlir import ir
 
@@ -29,11 +30,12 @@ from avial_lab.compiler.frontends.mlir import is_plain, parse_cell
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments
 from avial_lab.compiler.frontends.mlir.cells import ToMemory
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
-from avial_lab.compiler.ir.attributes import CONTRACTED
+from avial_lab.compiler.ir.attributes import CONTRACTED, ON
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.placements import has_placements
 from avial_lab.compiler.ir.program import is_structured, program_function
+from avial_lab.compiler.ir.ptensor_types import short_types
 from avial_lab.compiler.ir.views import is_memref
 from avial_lab.compiler.lowering.arithmetic import settled
 from avial_lab.compiler.lowering.facts import Finished, finished_phases
@@ -45,11 +47,19 @@ from avial_lab.compiler.lowering.lower import (
     to_checked,
 )
 from avial_lab.compiler.lowering.predicted_messages import with_messages
-from avial_lab.compiler.lowering.run import Stages, Watch, run_passes
-from avial_lab.compiler.lowering.stages import in_reading_order, kernels_of_stages, ptx_in, text_of
+from avial_lab.compiler.lowering.run import Pass, Stages, Watch, run_passes
+from avial_lab.compiler.lowering.stages import (
+    in_reading_order,
+    kernels_of_stages,
+    mlir_stage,
+    our_line,
+    ptx_in,
+    text_of,
+)
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
+from avial_lab.compiler.passes.ptensor.dist_to_runtime import has_dist
 from avial_lab.compiler.passes.ptensor.lower_ptensor import has_ptensor
 from avial_lab.compiler.passes.tasks.check_accesses import CheckAccesses
 from avial_lab.compiler.passes.tasks.inline_calls import InlineCalls
@@ -104,15 +114,17 @@ def parse(
     dynamic: bool = False,
     to_memory: ToMemory = tensors_to_memory,
     sequential: bool = False,
+    stages: list[ArrayStage] | None = None,
 ) -> ir.Module:
     """The program in the source's text. Tensors that lie on several devices are tasks for these;
-    `sequential`: they are tensors like any other.
+    `sequential`: they are tensors like any other. stages: is given those of a program of arrays.
     """
-    return parse_source(
-        source,
-        lambda module: _arrays_to_loops(module, source, to_memory, sequential),
-        dynamic=dynamic,
-    )
+
+    def lowered(module: ir.Module) -> bool:
+        lower_arrays(module.operation, source, stages)
+        return _arrays_to_loops(module, source, to_memory, sequential)
+
+    return parse_source(source, lowered, dynamic=dynamic)
 
 
 def parse_source(source: Source, to_memory: ToMemory, *, dynamic: bool = False) -> ir.Module:
@@ -131,12 +143,36 @@ def parse_source(source: Source, to_memory: ToMemory, *, dynamic: bool = False) 
     )
 
 
+ArrayStage = tuple[Stage, ir.Operation, Pass]
+"""A stage of a program of arrays, its module, and the pass that makes the next one of it."""
+
+
+def lower_arrays(module: ir.Operation, source: Source, stages: list[ArrayStage] | None) -> None:
+    """Operations on ptensors and dtensors as loops on memory. stages: to be added to."""
+    ignored = {f"ignore_{what}": True for what in source.ignore}
+    lower, to_runtime = ARRAYS.passes({"lower-ptensor": ignored})
+    steps = (
+        (has_ptensor, "ptensor", "operations on arrays", lower),
+        (has_dist, "dist", "loops, and operations on divided memory", to_runtime),
+    )
+    line = ""
+    for there, name, title, item in steps:
+        if not there(module):
+            continue
+        if stages is not None:
+            made = mlir_stage(name, title, module, line, 0.0)
+            before = replace(made, text=short_types(made.text))
+            stages.append((before, module.clone().operation, item))
+        run_passes(module, (item,))
+        line = our_line((item,), f"{name}.mlir", "dist.mlir" if item is lower else "source.mlir")
+    if ON in module.attributes:
+        del module.attributes[ON]  # who asked has the option
+
+
 def _arrays_to_loops(
     module: ir.Module, source: Source, to_memory: ToMemory, sequential: bool
 ) -> bool:
-    """Arrays of all kinds: ptensor's by its own pass, MLIR's tensors, those on several devices."""
-    if has_ptensor(module):
-        run_passes(module.operation, ARRAYS.passes())
+    """Tensors of all kinds: MLIR's, and those on several devices."""
     if source.update or source.gradient:
         to_tensors(module, source)
     if sequential or not (source.parallel or has_placements(module.operation)):
@@ -213,12 +249,14 @@ def build_program(question: Build) -> Built:
     watch = Stopwatch()
     if question.options.dynamic:
         return build_dynamic(question, watch)
-    module = parse(question.source)
+    arrays: list[ArrayStage] = []
+    module = parse(question.source, stages=arrays)
     function = program_function(module)
     refuse_many(function, sum(map(is_memref, function.regions[0].blocks[0].arguments)))
     watch.lap("parse")
     if is_plain(module) or is_structured(module):
-        return build_loops(question, module, watch)
+        built = build_loops(question, module, watch)
+        return replace(built, stages=(*(stage for stage, _, _ in arrays), *built.stages))
     question.options.division.refuse_for_tasks()
     return build_tasks(question, module, watch)
 
@@ -537,7 +575,8 @@ def _with_messages(
 
 def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
     """The stages of a program once more, and the log of the passes that make them."""
-    module = parse(build.source, dynamic=built.dynamic)
+    arrays: list[ArrayStage] = []
+    module = parse(build.source, dynamic=built.dynamic, stages=arrays)
     options, strict = build.options, build.options.strict
     if isinstance(built.binary.manifest, KnownMessages):
         plain = is_plain(module) or is_structured(module)
@@ -546,12 +585,24 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
         log = PassLog(text_of(tasks), "avial.mlir")
         return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
     log = PassLog(text_of(module.operation), "source.mlir")
+    before = _arrays_again(arrays, log)
     grid, topology = options.division.grid, built.schedule.topology
     split = split_program(module, build.source, grid=grid, strict=strict, watch=log.watch)
     stages = lower_structured(
         module, split.module, topology, options.division, options, watch=log.watch
     )
-    return stages, log
+    return chain(before, stages), log
+
+
+def _arrays_again(arrays: Sequence[ArrayStage], log: PassLog) -> Stages:
+    """The stages of a program of arrays before it is one of loops, with their passes."""
+    source = log.text, log.file
+    for stage, module, item in arrays:
+        log.text, log.file = stage.text, f"{stage.name}.mlir"
+        yield stage, module
+        run_passes(module.clone().operation, (item,), watch=log.watch)
+    if not arrays:
+        log.text, log.file = source
 
 
 def loop_reports_in(module: ir.Operation, source: Source) -> tuple[LoopReport, ...]:

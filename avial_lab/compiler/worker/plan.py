@@ -60,15 +60,6 @@ def planned_binary(
         drivers=drivers,
         homes=tuple(homes.items()),
         stays=plan.stays,
-        launched=_launched(plan),
+        launched=plan.launched,
     )
     return binary_of(code, manifest, ptx=ptx), plan
-
-
-def _launched(plan: Plan) -> dict[str, tuple[int, ...]]:
-    """The places of the devices that phases are launched on, as far as the plan keeps that."""
-    found: dict[str, set[int]] = {}
-    for each in plan.footprints:
-        if each.rank >= plan.ranks:
-            found.setdefault(each.phase, set()).add(each.rank)
-    return {phase: tuple(sorted(places)) for phase, places in found.items()}

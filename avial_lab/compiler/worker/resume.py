@@ -56,6 +56,8 @@ from avial_lab.planning.placement import schedule_by_hand
 from avial_lab.planning.schedule import Schedule
 
 _BEFORE = {
+    "dist": "ptensor",
+    "source": "dist",
     "avial": "source",
     "placed": "avial",
     "mpi": "placed",
@@ -68,6 +70,9 @@ _BEFORE = {
     "object": "llvmir",
 }
 """Which stage each is made of."""
+
+ARRAYS = ("ptensor", "dist")
+"""Stages of programs of arrays, before these are loops."""
 
 _MARK = re.compile(r", (?:edited by hand|after \S+ was edited by hand).*$")
 _COMPLAINT = re.compile(r":(\d+):(\d+): error: (.*)")
@@ -91,7 +96,10 @@ def resumed(question: Resume) -> Built:
         listed = ", ".join(s.name for s in built.stages if s.language != "text")
         raise AvialError(f"there is no stage '{name}' to edit", hint=f"there are: {listed}")
     if is_program(question):
-        return _marked(question, build_program(edited_build(question)))
+        made = build_program(edited_build(question))
+        before = (stage for stage in built.stages if not follows(stage.name, name))
+        kept = tuple(stage for stage in before if stage.name in ARRAYS and stage.name != name)
+        return _marked(question, replace(made, stages=(*kept, *made.stages)))
     if name == "avial":
         module = read_stage(question)
         return _marked(question, build_split(edited_build(question), module, module, Stopwatch()))
@@ -103,9 +111,9 @@ def resumed(question: Resume) -> Built:
 
 
 def is_program(question: Resume) -> bool:
-    """Whether the edited stage is the program itself: what is read, not made."""
+    """Whether the edited stage is the program itself, or can be read as one."""
     first = question.built.stages[0].name
-    return question.stage == first
+    return question.stage == first or (first in ARRAYS and question.stage in (*ARRAYS, "source"))
 
 
 def _places_tasks(question: Resume) -> bool:

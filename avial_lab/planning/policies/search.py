@@ -3,7 +3,8 @@ order, and the simulator is the judge of what is found.
 
 Threshold accepting (Dueck, Scheuer 1990): a move that makes the whole longer is kept as long as it
 is within a threshold that falls to nothing. Moves are judged without contention (`lists.c`); the
-best of them, and every list schedule, are then simulated with it.
+best of them, and every list schedule, are then simulated with it. From the best of those few moves
+more are made that are simulated, each: placements as good without contention differ with it.
 """
 
 from __future__ import annotations
@@ -31,21 +32,38 @@ MOST_MOVES, MOST_WORK = 30_000, 20_000_000
 """Moves, and moves times tasks: about a second, so that the budget seldom decides and the same seed
 finds the same."""
 
+MOVED, SWAPPED = 0.4, 0.55
+"""Of moves the part in which a task goes to another device, and that together with the part in
+which two tasks exchange theirs; in the others one is shifted in the order."""
+
+CONTENDED = 1.001
+"""Where the best simulated takes as many times as long as the best without contention, there may be
+a better one."""
+
+SIMULATED_MOVES, SIMULATED_WORK = 400, 6_000
+"""The same of moves that are simulated, each some ms."""
+
 FIRST_THRESHOLD = 0.05
 """Of the makespan."""
 
 Progress = Callable[[float, float], None]
 """Called with the part of the work that is done, and the best makespan so far in seconds."""
 
-_LISTS = (Policy.HEFT, Policy.PEFT, Policy.CRITICAL_LOCALITY, Policy.LEVELS)
+Judge = Callable[[np.ndarray, np.ndarray], float]
+"""Seconds that an order of tasks takes on those devices."""
+
+_LISTS = (Policy.HEFT, Policy.PEFT, Policy.CRITICAL_LOCALITY, Policy.MIN_MEMORY, Policy.LEVELS)
 
 
 @dataclass
 class _Tour:
-    """An order of all tasks and a device for each; both int32."""
+    """An order of all tasks and a device for each; both int32. whole: whether the search for it
+    came to its end, and not to a Ctrl-C.
+    """
 
     order: np.ndarray
     device: np.ndarray
+    whole: bool = True
 
 
 def place(
@@ -69,11 +87,25 @@ def place(
     tours = [_tour(each, task, number) for each in (start, *candidates)]
     evaluator = Evaluator(problem)
     first = min(tours, key=lambda tour: evaluator.makespan_s(tour.order, tour.device))
+    ends = time.monotonic() + budget_s
     found = improved(problem, first, seed=seed, budget_s=budget_s, progress=progress)
     candidates.append(_placements(graph, topology, found))
     times = [_judged(graph, topology, costs, each) for each in candidates]
+    alone_s = evaluator.makespan_s(found.order, found.device)
+    if found.whole and min(times) > alone_s * CONTENDED:
+
+        def judge(order: np.ndarray, device: np.ndarray) -> float:
+            placements = _placements(graph, topology, _Tour(order, device))
+            return _judged(graph, topology, costs, placements)
+
+        moves = min(SIMULATED_MOVES, SIMULATED_WORK // max(problem.tasks, 1))
+        best_tour = _tour(candidates[int(np.argmin(times))], task, number)
+        left_s = ends - time.monotonic()
+        found = improved(problem, best_tour, seed=seed, budget_s=left_s, judge=judge, moves=moves)
+        candidates.append(_placements(graph, topology, found))
+        times.append(_judged(graph, topology, costs, candidates[-1]))
     best = int(np.argmin(times))
-    origin = (*(policy.value for policy in _LISTS), "moves from these")[best]
+    origin = _LISTS[best].value if best < len(_LISTS) else "moves from these"
     reason = f"search: {format_seconds(times[best])} in all, from {origin}; "
     lists = zip(_LISTS, times, strict=False)
     reason += ", ".join(f"{policy.value} {format_seconds(each)}" for policy, each in lists)
@@ -87,46 +119,54 @@ def improved(
     seed: int = 0,
     budget_s: float = BUDGET_S,
     progress: Progress | None = None,
+    judge: Judge | None = None,
+    moves: int | None = None,
 ) -> _Tour:
-    """The best tour that so many moves from `first` come by."""
-    moves = min(MOST_MOVES, MOST_WORK // max(problem.tasks, 1))
+    """The best tour that so many moves from `first` come by; `judge` is by default the one that
+    knows no contention.
+    """
+    if moves is None:
+        moves = min(MOST_MOVES, MOST_WORK // max(problem.tasks, 1))
     if problem.tasks < 2:
         return first
-    rng, evaluator = np.random.default_rng(seed), Evaluator(problem)
+    rng, makespan_s = np.random.default_rng(seed), judge or Evaluator(problem).makespan_s
     allowed = problem.allowed
     neighbours = _Neighbours(problem)
     now = _Tour(first.order.copy(), first.device.copy())
-    length = best_length = evaluator.makespan_s(now.order, now.device)
+    length = best_length = makespan_s(now.order, now.device)
     best = _Tour(now.order.copy(), now.device.copy())
     tasks: list[int] = rng.integers(0, problem.tasks, moves).tolist()
     dice = rng.random((moves, 2)).tolist()
     ends = time.monotonic() + budget_s
     try:
         for k, task in enumerate(tasks):
-            if k % 64 == 0:
+            if k % 64 == 0 or judge is not None:
                 if time.monotonic() > ends:
                     break
                 if progress is not None:
                     progress(k / moves, best_length)
             kind, where = dice[k]
-            old_device, old_order = int(now.device[task]), None
-            if kind < 0.5 and len(allowed[task]) > 1:
+            old = now
+            if kind < MOVED and len(allowed[task]) > 1:
+                now = _Tour(old.order, old.device.copy())
                 now.device[task] = allowed[task][int(where * len(allowed[task]))]
+            elif kind < SWAPPED:
+                other = int(where * problem.tasks)
+                now = _Tour(old.order, old.device.copy())
+                if old.device[other] in allowed[task] and old.device[task] in allowed[other]:
+                    now.device[[task, other]] = old.device[[other, task]]
             else:
-                old_order = now.order
-                now.order = neighbours.shifted(now.order, task, where)
-            new = evaluator.makespan_s(now.order, now.device)
+                now = _Tour(neighbours.shifted(old.order, task, where), old.device)
+            new = makespan_s(now.order, now.device)
             threshold = FIRST_THRESHOLD * best_length * max(0.0, 1 - 1.25 * k / moves)
             if new <= length + threshold:
                 length = new
                 if new < best_length:
                     best_length, best = new, _Tour(now.order.copy(), now.device.copy())
                 continue
-            now.device[task] = old_device
-            if old_order is not None:
-                now.order = old_order
+            now = old
     except KeyboardInterrupt:
-        pass  # the best so far is kept whole
+        best.whole = False  # what was found so far is kept
     return best
 
 

@@ -588,7 +588,7 @@ class Stepper {
       return make("label", { class: "avial-check", title }, box, text);
     };
     this.live = make("div", { class: "avial-hidden", "aria-live": "polite" });
-    this.filterBox = make("input", { type: "search", placeholder: "filter stages and passes", "aria-label": "filter stages and passes by name", oninput: () => this.setFilter() });
+    this.filterBox = make("input", { type: "search", placeholder: "filter …", title: "filter stages and passes by name", "aria-label": "filter stages and passes by name", oninput: () => this.setFilter() });
     this.listBox = make("div", { class: "avial-list" });
     this.nav = make("div", { class: "avial-nav", role: "navigation", "aria-label": "stages and passes" }, this.filterBox, this.listBox);
 

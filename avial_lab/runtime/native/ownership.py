@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -244,13 +244,28 @@ class Ownership:
         return tuple(found)
 
     def footprints(self, ranks: int) -> Iterator[Footprint]:
-        """Of a plan alone."""
+        """Of a plan alone, by ranks."""
+        for each in self._footprints_at():
+            yield replace(each, rank=self._rank_at(each.rank, ranks))
+
+    def launched(self, ranks: int) -> dict[str, tuple[int, ...]]:
+        """Of a plan alone: the places of the devices that phases are launched on, as far as it
+        keeps footprints.
+        """
+        found: dict[str, set[int]] = {}
+        for each in self._footprints_at():
+            if each.rank >= ranks:
+                found.setdefault(each.phase, set()).add(each.rank)
+        return {phase: tuple(sorted(places)) for phase, places in found.items()}
+
+    def _footprints_at(self) -> Iterator[Footprint]:
+        """By places."""
         words = iter(self._table(Table.FOOTPRINTS))
         for phase in words:
-            rank, storage = self._rank_at(next(words), ranks), self.storages[next(words)]
+            place, storage = next(words), self.storages[next(words)]
             use = Use(next(words))
             box = _take_box(words, len(storage.shape))
-            yield Footprint(self._phase(phase), rank, storage.name, use, box)
+            yield Footprint(self._phase(phase), place, storage.name, use, box)
 
     def _rank_at(self, place: int, ranks: int) -> int:
         return self.drivers[place - ranks] if place >= ranks else place

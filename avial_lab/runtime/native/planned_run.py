@@ -53,6 +53,7 @@ def plan_run(
         copies=ownership.copies(ranks),
         device_bytes=ownership.held_bytes()[ranks:],
         stays=ownership.stays() if complete else (),
+        launched=ownership.launched(ranks),
     )
 
 

@@ -65,6 +65,54 @@ def test_search_finds_the_optimum_of_the_example() -> None:
     assert Evaluator(problem).makespan_s(found.order, found.device) == 73
 
 
+def _optimum(problem: Problem) -> float:
+    """Branch and bound over all orders and devices, each task as early as it can be."""
+    best, cost = float("inf"), problem.cost_s.tolist()
+
+    def extended(ends: dict[int, float], on: dict[int, int], free: list[float]) -> None:
+        nonlocal best
+        if len(ends) == problem.tasks:
+            best = min(best, max(ends.values()))
+            return
+        for k in range(problem.tasks):
+            if k in ends or any(source not in ends for source, _ in problem.before[k]):
+                continue
+            for device in range(problem.devices):
+                arrived = [
+                    ends[source] + (on[source] != device) * nbytes
+                    for source, nbytes in problem.before[k]
+                ]
+                end = max([free[device], *arrived]) + cost[k][device]
+                if end < best:
+                    after = [*free[:device], end, *free[device + 1 :]]
+                    extended({**ends, k: end}, {**on, k: device}, after)
+
+    extended({}, {}, [0.0] * problem.devices)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_search_finds_the_optimum_of_few_tasks(seed: int) -> None:
+    rng = random.Random(seed)
+    before = [[(j, rng.randint(1, 9)) for j in range(k) if rng.random() < 0.4] for k in range(7)]
+    cost = np.array([[rng.randint(1, 20) for _ in range(2)] for _ in before], np.float64)
+    problem = Problem(cost, tuple(map(tuple, before)), np.zeros((2, 2)), 1 - np.eye(2))
+    order = np.arange(7, dtype=np.int32)
+    found = search.improved(problem, search._Tour(order, np.zeros(7, np.int32)), budget_s=60)
+    assert Evaluator(problem).makespan_s(found.order, found.device) == _optimum(problem)
+
+
+def test_search_is_as_good_as_every_other_policy() -> None:
+    graph, machine = by_hand.layers(4, 3), by_hand.machine(2)
+    costs = Costs(given={task.name: 1.0 for task in graph.tasks})
+    times = {
+        policy: avial_lab.plan(graph, machine, policy=policy, costs=costs).makespan_s
+        for policy in Policy
+        if policy is not Policy.EXACT
+    }
+    assert times[Policy.SEARCH] == min(times.values())
+
+
 def test_an_interrupted_search_keeps_the_best_so_far() -> None:
     problem = published()
     times, _ = heft.timetable(problem)

@@ -106,7 +106,7 @@ def _subview(w: Writer, view: View) -> View:
         for n, s, o, dim in zip(sizes, steps, open_sizes, view.dims, strict=True)
     ]
     units = [k for k, dim in enumerate(dims) if dim.size == 1 and not dim.open]
-    gone = [k for k in units if w.flip()] if w.flip() else []
+    gone = _as_mlir_drops([k for k in units if w.flip()] if w.flip() else [], units, dims)
     kept = tuple(dim for k, dim in enumerate(dims) if k not in gone)
     result = View(w.fresh(), view.element, kept, offset, identity=False)
     lists = [f"[{', '.join(part)}]" for part in [*parts, [str(s) for s in steps]]]
@@ -115,6 +115,16 @@ def _subview(w: Writer, view: View) -> View:
         f": {view.type} to {result.type}"
     )
     return result
+
+
+def _as_mlir_drops(gone: Sequence[int], units: Sequence[int], dims: Sequence[Dim]) -> list[int]:
+    """Of the `units` with the same stride the first ones: MLIR refuses a type without others."""
+    strides = ["?" if dim.open_stride else dim.stride for dim in dims]
+    found: list[int] = []
+    for k in gone:
+        alike = [unit for unit in units if strides[unit] == strides[k] and unit not in found]
+        found.append(alike[0])
+    return found
 
 
 def _transpose(w: Writer, view: View) -> View:

@@ -31,6 +31,7 @@ from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
+from avial_lab.compiler.ir.attributes import DIVIDED
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import operations_in
@@ -244,7 +245,7 @@ def _if_it_pays(node: Node) -> Node:
         if count is not None and count >= MUCH:
             return node
         return Sequential(node.op, ("each time, too few terms are summed to divide them",))
-    if count is None or count >= SOME:
+    if count is None or count >= SOME or DIVIDED in node.loops[0].op.attributes:
         return node
     return Sequential(node.op, (f"{count} iterations are too few to divide them each time",))
 

@@ -41,6 +41,7 @@ from avial_lab.compiler.analysis.polyhedral.scop import (
     Statement,
 )
 from avial_lab.compiler.analysis.polyhedral.trip_counts import counts_from, fixed_in, trip_count
+from avial_lab.compiler.ir.attributes import DIVIDED
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.core.element_types import combines
 
@@ -269,9 +270,13 @@ def _places(chosen: Mapping[str, Loop]) -> dict[str, int]:
 
 
 def _longest(choices: Iterable[Choice]) -> Choice | None:
-    """The first whose loops have more than a few iterations, else the one with the most."""
+    """The first whose loops have more than a few iterations, or are marked as the ones to divide;
+    else the one with the most.
+    """
     best: tuple[int, Choice] | None = None
     for choice in choices:
+        if any(DIVIDED in loop.op.attributes for loop in choice.loops):
+            return choice
         counts = [trip_count(loop) for loop in choice.loops]
         if None in counts:
             return choice

@@ -13,6 +13,7 @@ from mlir import ir
 from avial_lab.compiler.frontends.notation.header import function_arguments
 from avial_lab.compiler.frontends.notation.source import Source
 from avial_lab.compiler.ir.program import functions_of, has_body, symbol_of
+from avial_lab.compiler.ir.ptensor_types import full_types
 
 _RESULT_BEFORE = re.compile(r"(%[\w$.-]+)(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*\s*=\s*\Z")
 _VALUE = re.compile(r"%([\w$.-]+)")
@@ -29,7 +30,7 @@ def read_mlir(source: Source) -> ir.Module | None:
     if _NO_TEXT.search(source.text):
         return None
     try:
-        module = ir.Module.parse(source.text)
+        module = ir.Module.parse(full_types(source.text))
     except ir.MLIRError:
         return None
 

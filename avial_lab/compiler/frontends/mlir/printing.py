@@ -21,6 +21,7 @@ from avial_lab.compiler.analysis.accesses.calls import Functions
 from avial_lab.compiler.frontends.mlir.roles import declared_roles, inferred_roles
 from avial_lab.compiler.frontends.notation.types import split_commas
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS, buffer_of, operand_segments
+from avial_lab.compiler.ir.ptensor_types import short_types
 
 _HEAD = re.compile(
     r'( *)(?:(?P<result>%[\w$.-]+) = )?"avial\.(?P<kind>\w+)"\((?P<operands>[^()]*)\)(?P<rest>.*)'
@@ -49,7 +50,7 @@ def print_module(module: ir.Module | ir.Operation) -> str:
     lines = module.operation.get_asm(use_name_loc_as_prefix=True).splitlines()
     operations = _operations(module)
     rewritten = _rewritten(lines, operations)
-    return "\n".join(_unwrapped(module, rewritten)) + "\n"
+    return short_types("\n".join(_unwrapped(module, rewritten)) + "\n")
 
 
 def print_explained(module: ir.Module | ir.Operation) -> str:

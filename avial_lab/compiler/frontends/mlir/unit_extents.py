@@ -125,10 +125,10 @@ def _sizes(op: ir.Operation) -> list[int | None]:
 
 
 def _is_a_guess(op: ir.Operation, kept: int) -> bool:
-    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not, since two
-    are equal. Those of the source are looked at, so that a step between elements hides them, also
-    one of a dimension that is no candidate: its stride is taken for another's. An open extent may
-    turn out to be 1.
+    """Whether strides have to tell which dimensions of extent 1 are dropped, and do not, since that
+    of an open extent, which may turn out to be 1, is the same. Those of the source are looked at,
+    so that a step between elements hides them, also one of a dimension that is no candidate: its
+    stride is taken for another's.
     """
     sizes, steps = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("sizes", "strides")
@@ -137,9 +137,11 @@ def _is_a_guess(op: ir.Operation, kept: int) -> bool:
     if dropped in (0, sizes.count(1) + sizes.count(DYNAMIC)):
         return False
     strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
-    told = [stride for size, stride in zip(sizes, strides, strict=True) if size in (1, DYNAMIC)]
-    alike = len(set(told)) < len(told)
-    return alike or DYNAMIC in strides or any(step != 1 for step in steps)
+    ones, open_ = (
+        {stride for size, stride in zip(sizes, strides, strict=True) if size == extent}
+        for extent in (1, DYNAMIC)
+    )
+    return bool(ones & open_) or DYNAMIC in strides or any(step != 1 for step in steps)
 
 
 def _collapsed(op: ir.Operation) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from avial_lab.compiler.frontends.notation.source import Source, ascii_names
+from avial_lab.compiler.ir.ptensor_types import full_types
 
 
 @dataclass
@@ -20,6 +21,7 @@ class Output:
     origins: list[int] = field(default_factory=list)
 
     def put(self, text: str, origin: int) -> None:
+        text = full_types(text)
         self.pieces.append(text if text.isascii() else ascii_names(text))
         self.origins.append(origin)
 

@@ -29,6 +29,9 @@ from avial_lab.compiler.frontends.python.values import Number, Plain
 
 Refuse = Callable[[str, str], Exception]
 
+TOO_LONG = "does not fit into 64 bits"
+"""How what is said of an integer ends that only Python has."""
+
 RAISES = "python:"
 """How the text of an assertion begins that stands for an exception: its type and place follow."""
 
@@ -221,14 +224,14 @@ class Arithmetic:
             return None
         left, right = self._as_python(x), self._as_python(y)
         if _is_huge(op, left, right):
-            raise self.refuse("its value does not fit into 64 bits", "compute it as a float")
+            raise self.refuse(f"its value {TOO_LONG}", "compute it as a float")
         try:
             with np.errstate(all="ignore"):
                 result: Any = _PYTHON[type(op)](left, right)
         except (ArithmeticError, ValueError):
             return None  # raised when it is run
         if type(result) is int and not -(1 << 63) <= result < 1 << 63:
-            raise self.refuse(f"{result} does not fit into 64 bits", "compute it as a float")
+            raise self.refuse(f"{result} {TOO_LONG}", "compute it as a float")
         return constant(result)
 
     def _as_python(self, x: Number) -> object:
@@ -345,6 +348,18 @@ class Arithmetic:
         else:
             quotient, rest = self._int_divmod(left, right, kind)
         return Number(kind, ssa=quotient if isinstance(op, ast.FloorDiv) else rest)
+
+    def remainder(self, x: Number, y: Number, kind: Kind) -> Number:
+        """Of integers as C has it, with the sign of `x`; 0 of a division by zero, as NumPy."""
+        left, right = self._both(x, y, kind)
+        one, letter = self._constant(1, kind), "u" if kind.is_unsigned else "s"
+        plain = [0] if kind.is_unsigned else [0, -1]  # by -1 the least one overflows
+        for each in plain:
+            given = self._constant(each, kind)
+            same = self.e.value(f"arith.cmpi eq, {right}, {given} : {kind.mlir}")
+            right = self.e.value(f"arith.select {same}, {one}, {right} : {kind.mlir}")
+        rest = self.e.value(f"arith.rem{letter}i {left}, {right} : {kind.mlir}")
+        return Number(kind, ssa=rest)
 
     def _part_of_size(self, size: Linear | None, by: int) -> Linear | None:
         """As a symbol of affine loops, where it is the size of arguments that is divided."""

@@ -8,6 +8,7 @@ goes by memory of its own.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -60,6 +61,8 @@ class Arrays:
     """Whether new cells are for several tasks."""
     spare: dict[str, Array] = field(default_factory=dict[str, "Array"])
     """Memory that the program is handed, as large as its arguments' sizes say."""
+    views: set[str] = field(default_factory=set[str])
+    """Names under which memory is seen in another shape."""
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -86,12 +89,42 @@ class Arrays:
             self.e.entry.append(f"  {name} = memref.alloc() : {made.type}{self.e.place}")
         return replace(made, shape=tuple(shape))
 
+    def seen_as(self, array: Array, sizes: Sequence[int]) -> Array:
+        """The same memory in another shape of as many elements."""
+
+        def reshaped(how: str, memory: str, before: Array, after: Array) -> None:
+            groups = list(range(max(len(before.extents), len(after.extents))))
+            sized = f" output_shape {[*sizes]}" if how == "expand" else ""
+            text = (
+                f"memref.{how}_shape {memory} [{groups}]{sized} : {before.type} into {after.type}"
+            )
+            self.e.line(f"{after.memory} = {text}")
+
+        total = number(math.prod(sizes))
+        flat = whole(self.e.fresh("flat"), array.kind, (total,), own=array.own)
+        if len(array.extents) > 1:
+            reshaped("collapse", array.memory, array, flat)
+        else:
+            flat = array
+        made = flat
+        if len(sizes) > 1:
+            made = whole(self.e.fresh("seen"), array.kind, sizes, own=array.own)
+            reshaped("expand", flat.memory, flat, made)
+        self.views.add(made.memory)
+        self.overlapping |= {array.memory, made.memory}
+        return made
+
     def load(self, array: Array, index: Sequence[Linear]) -> Number:
         place = array.place(index)
         kind = Kind(array.kind.dtype)
         return Number(kind, ssa=self.e.value(f"{self._access('load', array, place)}"))
 
     def store(self, value: Number, array: Array, index: Sequence[Linear]) -> None:
+        if array.copied:
+            raise self.refuse(
+                "this is a copy of a part in another shape, which NumPy may write through",
+                "write to the part itself, or to a copy: ….copy()",
+            )
         ssa = self.a.value(value, array.kind)
         place = array.place(index)
         self.e.line(self._access(f"store {ssa},", array, place))

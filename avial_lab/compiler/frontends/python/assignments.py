@@ -34,6 +34,17 @@ class Assignments(Expressions):
         for target in targets:
             self._bind(target, found)
 
+    def _reshape(self, name: str, base: ast.Name, shape: Value) -> None:
+        """`a.shape = …`: the same memory, of an array that has no other name."""
+        array = self.expression(base)
+        if not isinstance(array, Array) or not array.own or len(self.names_of(array)) > 1:
+            raise self.refused(
+                f"'{name}' has other names, for which its shape would change, too",
+                f"{name} = {name}.reshape(…)",
+                node=base,
+            )
+        self.bind_name(name, self.calls.reshape(array, shape))
+
     def _bind(self, target: ast.expr, value: Value) -> None:
         match target:
             case ast.Name(name):
@@ -44,6 +55,8 @@ class Assignments(Expressions):
                     self._bind(each, part)
             case ast.Subscript():
                 self._store(target, value)
+            case ast.Attribute(ast.Name(name) as base, "shape"):
+                self._reshape(name, base, value)
             case _:
                 raise self.refused(
                     "this cannot be assigned to", "assign to names and elements", node=target

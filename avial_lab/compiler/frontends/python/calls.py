@@ -252,6 +252,8 @@ class Calls(Creation):
             case Array() | Lazy() if name == "T":
                 array = self.t.arrays.in_memory(value)
                 return self.t.arrays.transposed(array, range(len(array.shape))[::-1])
+            case Array() | Lazy() if name == "flat":
+                return self.ravelled(value)
             case Array() | Lazy() | Number() if name == "dtype":
                 return Fixed(value.kind.dtype)
             case Array() | Lazy() | Number() if name in ("real", "imag"):
@@ -265,8 +267,6 @@ class Calls(Creation):
                 )
             case _:
                 pass
-        if name == "flat":
-            raise self.t.refused("'.flat' is not supported", "a.flatten(), or a loop per dimension")
         raise self.t.refused(f"'.{name}' is not supported", "write it with loops, or with np.…")
 
     def _size(self, value: Array | Lazy) -> Number:
@@ -372,8 +372,10 @@ class Calls(Creation):
 
         def compute(a: Number, b: Number) -> Number:
             kind = promoted(a.kind, b.kind)
-            if not kind.is_float:
-                raise self.t.refused("np.fmod takes floats here", "np.mod, or x - y * (x // y)")
+            if kind.is_bool or kind.is_complex:
+                raise self.t.refused("np.fmod takes integers and floats", "convert them")
+            if kind.is_int:
+                return self.t.a.remainder(a, b, kind)
             left, right = self.t.a.value(a, kind), self.t.a.value(b, kind)
             return Number(kind, ssa=self.t.e.value(f"arith.remf {left}, {right} : {kind.mlir}"))
 
@@ -612,7 +614,7 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.transpose: _method_of("transpose"),
     np.flip: _method_of("flip"),
     np.reshape: _method_of("reshape"),
-    np.ravel: _method_of("flat"),
+    np.ravel: _method_of("ravelled"),
     np.conj: _method_of("conjugate"),
     np.real: lambda calls, x: calls._part(calls.t.operand(x), "real"),
     np.imag: lambda calls, x: calls._part(calls.t.operand(x), "imag"),
@@ -637,7 +639,7 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "fill": _method_of("fill"),
     "item": _method_of("item"),
     "flatten": _method_of("flat"),
-    "ravel": _method_of("flat"),
+    "ravel": _method_of("ravelled"),
 }
 
 

@@ -17,6 +17,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from avial_lab.compiler.frontends.python.kinds import Kind
 from avial_lab.compiler.frontends.python.scopes import (
     binds_in,
@@ -24,13 +26,21 @@ from avial_lab.compiler.frontends.python.scopes import (
     names_in,
     parameters_of,
 )
-from avial_lab.compiler.frontends.python.values import Array, Closure, Lazy, Listed, Value
+from avial_lab.compiler.frontends.python.values import (
+    Array,
+    Closure,
+    Fixed,
+    Lazy,
+    Listed,
+    Value,
+)
 
 if TYPE_CHECKING:
     from avial_lab.compiler.frontends.python.translate import Translation
 
 LIST, COUNT, TOTAL, SEEN, VALUE = "·list", "·count", "the result", "·seen", "·value"
-"""Names within a comprehension; none can be one of the person's."""
+PLACE = "·place"
+"""Names within what a comprehension or a loop is translated as; none can be one of the person's."""
 
 
 class Element(ast.Expr):
@@ -107,6 +117,45 @@ class Closures:
         if id(key) not in kept:
             kept[id(key)] = made()
         return kept[id(key)]
+
+    # -- loops over all places of an array ---
+
+    def nested(self, node: ast.For) -> ast.For | None:
+        """`for i, j in np.ndindex(a.shape)` as a loop for each dimension, the last one innermost;
+        None for other loops.
+        """
+        call = node.iter
+        if not isinstance(call, ast.Call) or isinstance(call.func, ast.Call) or not call.args:
+            return None
+        called = self.t.expression(call.func)
+        if not isinstance(called, Fixed) or called.value not in (np.ndindex, np.ndenumerate):
+            return None
+        made = self._once(node, lambda: [self._nest(node, call, called.value)])[0]
+        assert isinstance(made, ast.For)
+        return made
+
+    def _nest(self, node: ast.For, call: ast.Call, called: object) -> ast.stmt:
+        first = call.args[0]
+        if isinstance(first, ast.Starred) and len(call.args) == 1:
+            first = first.value
+        shape = ast.Attribute(first, "shape") if called is np.ndenumerate else first
+        if not isinstance(first, ast.Name | ast.Attribute | ast.Tuple | ast.Constant):
+            raise self.t.refused("what this goes over has no name", "name it before", node=first)
+        _placed([ast.Expr(shape)], call)
+        whole = self.t.expression(shape)
+        ends: list[ast.expr] = list(call.args)
+        if isinstance(whole, tuple):
+            ends = [ast.Subscript(shape, ast.Constant(value=d)) for d in range(len(whole))]
+        names = [f"{PLACE}{d}" for d in range(len(ends))]
+        places: ast.expr = ast.Tuple([_load(name) for name in names])
+        if called is np.ndenumerate:
+            places = ast.Tuple([places, ast.Subscript(first, places)])
+        body: list[ast.stmt] = [ast.Assign([node.target], places), *node.body]
+        along = ast.Constant(value=cast("Any", range))
+        for name, end in zip(reversed(names), reversed(ends), strict=True):
+            target = ast.Name(name, ast.Store())
+            body = [ast.For(target, ast.Call(along, [end], []), body, [], None)]
+        return _placed(body, node)[0]
 
     # -- comprehensions ---
 
@@ -248,7 +297,7 @@ class Closures:
         return self._body(node, [], [Element(node.elt)], [])
 
 
-def _placed(body: list[ast.stmt], at: ast.expr) -> list[ast.stmt]:
+def _placed(body: list[ast.stmt], at: ast.expr | ast.stmt) -> list[ast.stmt]:
     """Each node that has no place stands where the comprehension does."""
     for statement in body:
         for node in ast.walk(statement):

@@ -286,9 +286,12 @@ class Creation(Reductions):
 
     def flat(self, x: Value, *_: Value) -> Value:
         array = self._array(x)
-        if len(array.shape) == 1:
-            return self.t.arrays.materialised(array)
-        return self.reshape(array, constant(-1))
+        return self.t.arrays.materialised(self.reshape(array, constant(-1)))
+
+    def ravelled(self, x: Value, *_: Value) -> Value:
+        """The same memory where it lies in that order."""
+        array = self._array(x)
+        return array if len(array.shape) == 1 else self.reshape(array, constant(-1))
 
     def repeated(self, a: Value, repeats: Value, axis: Value | None = None) -> Value:
         """np.repeat, each element equally often."""
@@ -394,7 +397,7 @@ class Creation(Reductions):
             array, [back if d in axes else slice(None) for d in range(len(array.shape))]
         )
 
-    def reshape(self, a: Value, *shape: Value) -> Value:
+    def reshape(self, a: Value, *shape: Value) -> Array:
         array = self._array(a)
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         wanted = [self.t.number(each, ast.Pass()).known for each in given]
@@ -410,6 +413,9 @@ class Creation(Reductions):
             raise self.t.refused(
                 f"cannot reshape array of size {total} into shape {tuple(sizes)}", "", ValueError
             )
+        named = array if isinstance(array, Array) and self.t.is_named(array) else None
+        if named and named.is_whole and self.t.e.plain and total and old and sizes:
+            return self.t.arrays.seen_as(named, sizes)
         source = self.t.arrays.in_memory(array)
         flat = self.t.arrays.fresh(array.kind, tuple(number(each) for each in sizes))
         strides = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
@@ -425,7 +431,7 @@ class Creation(Reductions):
                     part = self.t.a.binary(ast.Mod(), part, constant(max(old[d] or 1, 1)))
                 where.append(self.index(part))
             self.t.arrays.store(self.t.arrays.load(source, where), flat, at)
-        return flat
+        return replace(flat, copied=named is not None and not named.is_whole)
 
     def length(self, x: Value) -> Value:
         if isinstance(x, tuple):

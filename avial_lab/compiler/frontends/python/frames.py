@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from avial_lab.compiler.frontends.python.arithmetic import Arithmetic, constant
+from avial_lab.compiler.frontends.python.arithmetic import TOO_LONG, Arithmetic, constant
 from avial_lab.compiler.frontends.python.arrays import Arrays
 from avial_lab.compiler.frontends.python.emitter import Emitter
 from avial_lab.compiler.frontends.python.exceptions import error_of
@@ -149,7 +149,7 @@ class Frames(ABC):
             and not isinstance(value, bool)
             and not -(1 << 63) <= value < 1 << 63
         ):
-            raise self.refused(f"{value} does not fit into 64 bits", "use a float", OverflowError)
+            raise self.refused(f"{value} {TOO_LONG}", "use a float", OverflowError)
         if kind_of_number(value) is not None:
             return constant(value)  # pyright: ignore[reportArgumentType]
         if isinstance(value, np.ndarray):

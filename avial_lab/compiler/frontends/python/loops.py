@@ -44,6 +44,10 @@ class Loops(Assignments):
     """The layer of `Translation` that repeats."""
 
     def _for(self, node: ast.For, live: frozenset[str]) -> None:
+        nested = None if isinstance(node, StoppedFor) else self.closures.nested(node)
+        if nested is not None:
+            self._for(nested, live)
+            return
         sequence = self.calls.iterated(node.iter)
         if sequence.items is not None:
             self._unrolled(node, sequence.items, live)

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from avial_lab.compiler.frontends.python.arithmetic import TOO_LONG
 from avial_lab.compiler.frontends.python.arrays import Index
 from avial_lab.compiler.frontends.python.values import Array, Fixed, Lazy, Listed, Number, Value
 from avial_lab.compiler.frontends.python.variables import Variables
+from avial_lab.core.errors import AvialError
 
 
 class Subscripts(Variables):
@@ -89,7 +91,7 @@ class Subscripts(Variables):
                 ]
                 found.append(slice(*ends))
                 continue
-            value = self.expression(each)
+            value = self._index(each)
             if isinstance(value, Fixed) and value.value is None:
                 found.append(None)
             elif isinstance(value, Fixed) and value.value is Ellipsis:
@@ -105,6 +107,15 @@ class Subscripts(Variables):
             used = sum(each is not None and each is not Ellipsis for each in found)
             found[at : at + 1] = [slice(None)] * (len(array.shape) - used)
         return found
+
+    def _index(self, node: ast.expr) -> Value:
+        try:
+            return self.expression(node)
+        except AvialError as error:
+            if not error.message.endswith(TOO_LONG):
+                raise
+            words = "cannot fit 'int' into an index-sized integer"
+            raise self.refused(words, "", IndexError, node=node) from None
 
     def _slice_end(self, node: ast.expr) -> Number | None:
         value = self.expression(node)

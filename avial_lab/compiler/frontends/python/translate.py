@@ -280,6 +280,8 @@ class Translation(Statements):
     def _result_array(self, value: Array) -> Result:
         if not self._sized(value):
             return self._result_part(value)
+        if value.memory in self.arrays.views:
+            return self._result_array(self.arrays.materialised(value))
         if value.own and value.memory not in self.result_arrays and value.is_whole:
             name = self._new_result()
             self.results.append(f"%{name}: {value.type}{self.e.place}")

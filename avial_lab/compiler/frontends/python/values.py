@@ -48,7 +48,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Array:
-    """A view of memory. `own`: of memory that the program allocates, and nobody else names."""
+    """A view of memory. `own`: of memory that the program allocates, and nobody else names.
+    `copied`: of elements that NumPy has in the place that they were copied from.
+    """
 
     memory: str
     kind: Kind
@@ -56,6 +58,7 @@ class Array:
     shape: Shape
     axes: tuple[Axis, ...]
     own: bool = False
+    copied: bool = False
 
     @property
     def type(self) -> str:

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
-from avial_lab.compiler.frontends.python.frames import ArrayKind, Cell, Frames, Restart, _word
+from avial_lab.compiler.frontends.python.frames import (
+    ArrayKind,
+    Cell,
+    Frame,
+    Frames,
+    Restart,
+    _word,
+)
 from avial_lab.compiler.frontends.python.kinds import Kind, joined
 from avial_lab.compiler.frontends.python.liveness import carried, is_bound
 from avial_lab.compiler.frontends.python.values import (
@@ -51,6 +58,22 @@ class Variables(Frames):
                 node=node,
             )
         return self.constant(self._outside(name, node))
+
+    def is_named(self, array: Array) -> bool:
+        """Whether anybody may look at its memory under a name: the caller, or the function."""
+        return not array.own or bool(self.names_of(array))
+
+    def names_of(self, array: Array) -> list[str]:
+        """The variables that are in its memory."""
+        found: list[str] = []
+        frame: Frame | None = self.frame
+        while frame is not None:
+            for name, value in frame.names.items():
+                held = value.memory if isinstance(value, Cell) else value
+                if isinstance(held, Array) and held.memory == array.memory:
+                    found.append(name)
+            frame = frame.outer
+        return found
 
     def bind_name(self, name: str, value: Value) -> None:
         if isinstance(value, Fixed) and isinstance(value.value, Held):
@@ -136,7 +159,9 @@ class Variables(Frames):
 
     def _cell(self, key: tuple[object, ...], before: Value | None, name: str) -> Cell:
         if isinstance(before, Array | Lazy):
-            array = self.arrays.in_memory(before)
+            array = replace(self.arrays.in_memory(before), copied=False)
+            if array.memory in self.arrays.views:
+                array = self.arrays.materialised(array)
             if isinstance(before, Array) and not before.own:
                 raise self.refused(
                     f"'{name}' is an array of the caller's and is bound to another in a loop or "

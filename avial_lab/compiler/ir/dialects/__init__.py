@@ -1,5 +1,5 @@
-"""The avial, ptensor and distir dialects in MLIR: declared in IRDL, avial's with accessors and a
-verifier.
+"""The avial, ptensor, dist and distir dialects in MLIR: declared in IRDL, avial's with accessors
+and a verifier.
 
 `register(context)` makes a context know them.
 """
@@ -15,6 +15,7 @@ from mlir.dialects import irdl
 
 IRDL_FILE = Path(__file__).with_name("avial.irdl.mlir")
 PTENSOR_FILE = Path(__file__).with_name("ptensor.irdl.mlir")
+DIST_FILE = Path(__file__).with_name("dist.irdl.mlir")
 DISTIR_FILE = Path(__file__).with_name("distir.irdl.mlir")
 """What stock `mlir-opt --irdl-file=` takes."""
 
@@ -26,7 +27,7 @@ def register(context: ir.Context) -> None:
         return
     context.load_all_available_dialects()
     with context:
-        for file in (IRDL_FILE, PTENSOR_FILE, DISTIR_FILE):
+        for file in (IRDL_FILE, PTENSOR_FILE, DIST_FILE, DISTIR_FILE):
             irdl.load_dialects(ir.Module.parse(file.read_text(encoding="utf-8")))
 
 

@@ -13,27 +13,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
 from mlir import ir
-from mlir.dialects import affine, arith, complex, math, memref
+from mlir.dialects import affine, arith, math
 
 from avial_lab.compiler.codegen.arrays.elementwise import (
     COSTLY,
     binary,
     cast,
     is_bool,
-    is_float,
-    is_unsigned,
-    number,
     stored,
     unary,
 )
-from avial_lab.compiler.ir.attributes import CONTRACTED
+from avial_lab.compiler.codegen.arrays.nests import Forms, Nest, dims, nest, nest_in_parts
+from avial_lab.compiler.codegen.arrays.reductions import first, joined
+from avial_lab.compiler.ir.attributes import CONTRACTED, ON
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.program import STRICT, functions_of
-from avial_lab.core.array_functions import is_multiplied_in_order, is_summed_in_order
+from avial_lab.compiler.ir.ptensor_types import DEFAULT, PtensorType
+from avial_lab.compiler.passes.ptensor.arrays import Arrays
+from avial_lab.core.array_functions import MOST_SUMMED, is_multiplied_in_order, is_summed_in_order
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import VerifyError
+from avial_lab.machine.devices import GPU_FAMILY
 
 PREFIX = "ptensor."
 HEAVY = 8
@@ -41,8 +44,14 @@ HEAVY = 8
 MOST_FUSED = 150
 """Scalar operations of one element: MLIR and LLVM take long over more."""
 
-NAMES = "ijklmnop"
-"""Of the loops, from the outside to the inside."""
+DEVICES = (DEFAULT, "cuda:0")
+
+MANY_PARTS, FEW_PARTS = 64, 8
+"""Blocks of rows that are added up by themselves. They are the same on any number of ranks; on a
+power of two each rank has whole ones."""
+
+LEAST_ROWS = 8
+"""Of a block, so that partial results are no more than an eighth of what they are of."""
 
 ELEMENTWISE = ("unary", "binary", "where", "cast")
 SINKS = ("store", "insert", "reduce", "matmul")
@@ -52,14 +61,21 @@ SINKS = ("store", "insert", "reduce", "matmul")
 class LowerPtensor:
     """Values get memory where they are stored, reduced, multiplied as matrices, or read by several
     nests; an assignment to a part of an array is done in place, where it does not read what it
-    writes.
+    writes. A sum over rows is one of blocks of rows, whose partial results are combined at its end.
 
     before:  %x = ptensor.load %a             after:  affine.for %i = 0 to 398 {
              %l = ptensor.view %x {(i)->(i)}            %l = affine.load %a[%i]
              %r = ptensor.view %x {(i)->(i + 2)}        %r = affine.load %a[%i + 2]
              %s = ptensor.binary %l, %r {op = "add"}    %s = arith.addf %l, %r
              ptensor.store %s, %b                       affine.store %s, %b[%i] }
+
+    Arrays whose type says `dist` are the dist dialect's, so is what is done with them as a whole
+    (copies of parts, combining partial results), unless it is to `ignore_dist`. Where a type names
+    a GPU the program is to run there, unless it is to `ignore_device`.
     """
+
+    ignore_dist: bool = False
+    ignore_device: bool = False
 
     def __call__(self, module: ir.Operation) -> None:
         with module.context:
@@ -70,31 +86,49 @@ class LowerPtensor:
                 operations = [view.operation for view in entry.operations]
                 if _are_sums_in_order(function):
                     module.attributes[STRICT] = ir.UnitAttr.get()
-                made: list[ir.Value] = []
-                _Lowering(operations, made).run()
+                if _device_of(function) != DEFAULT and not self.ignore_device:
+                    module.attributes[ON] = ir.StringAttr.get(GPU_FAMILY)
+                arrays = Arrays(entry, not self.ignore_dist)
+                _Lowering(operations, arrays).run()
                 end = operations[-1]
                 with ir.InsertionPoint(end), end.location:
-                    for array in made:
-                        memref.dealloc(array)
+                    arrays.free()
                 module.attributes[CONTRACTED] = ir.BoolAttr.get(False)
 
     def __str__(self) -> str:
-        return "lower-ptensor"
+        names = ("ignore-dist", "ignore-device")
+        given = zip(names, (self.ignore_dist, self.ignore_device), strict=True)
+        options = " ".join(f"{name}=true" for name, value in given if value)
+        return f"lower-ptensor{{{options}}}" if options else "lower-ptensor"
 
 
 def has_ptensor(module: ir.Module | ir.Operation) -> bool:
     return any(op.name.startswith(PREFIX) for op in operations_in(module.operation))
 
 
-def tensor_of(value: ir.Value) -> ir.RankedTensorType:
-    """Shape and element of a ptensor: what its first parameter says."""
-    text = str(value.type).removeprefix("!ptensor.ptensor<")
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            return ir.RankedTensorType(ir.Type.parse(text[:at]))
-    raise VerifyError(f"{value.type} is no ptensor", span=span_of(value.owner.location))
+def _device_of(function: ir.Operation) -> str:
+    """Where all its arrays are; VerifyError where they are in different places."""
+    operations = [op for op in operations_in(function) if op.name.startswith(PREFIX)]
+    values = [value for op in operations for value in op.results]
+    if not values:
+        return DEFAULT
+    place, device = span_of(values[0].location), PtensorType.of(values[0]).device
+    if device not in DEVICES:
+        raise VerifyError(
+            f"there is no device '{device}'",
+            span=place,
+            hint=f"the devices are {', '.join(DEVICES)}",
+        )
+    for value in values:
+        other = PtensorType.of(value).device
+        if other != device:
+            line = f" (line {place.line})" if place is not None else ""
+            raise VerifyError(
+                f"the arrays are in different places: one is on device '{other}', one on "
+                f"'{device}'{line}",
+                span=span_of(value.location),
+            )
+    return device
 
 
 @dataclass
@@ -105,6 +139,7 @@ class _Value:
 
     shape: tuple[int, ...]
     element: ir.Type
+    divided: bool
     op: ir.Operation
     at: int
     cost: int = 0
@@ -118,17 +153,14 @@ class _Value:
         return prod(self.shape)
 
 
-Forms = tuple[ir.AffineExpr, ...]
-
-
 @dataclass
 class _Lowering:
-    """One block, operation after operation. made: the arrays that it allocates, at the beginning
-    of the function.
+    """One block, operation after operation. arrays: what it allocates, at the beginning of the
+    function.
     """
 
     operations: list[ir.Operation]
-    made: list[ir.Value]
+    arrays: Arrays
     values: dict[ir.Value, _Value] = field(default_factory=dict)
     groups: dict[int, list[int]] = field(default_factory=dict)
     homes: dict[ir.Value, ir.Value] = field(default_factory=dict)
@@ -158,9 +190,9 @@ class _Lowering:
                     if operand in self.values:
                         self.values[operand].last_use = at
             if op.name.startswith(PREFIX) and len(op.results):
-                kind = tensor_of(op.results[0])
-                shape = tuple(kind.shape)
-                self.values[op.results[0]] = _Value(shape, kind.element_type, op, at)
+                kind = PtensorType.of(op.results[0])
+                shape, element = tuple(kind.tensor.shape), kind.tensor.element_type
+                self.values[op.results[0]] = _Value(shape, element, kind.is_divided, op, at)
 
     def _find_homes(self) -> None:
         """Results that are stored in arrays which nobody has touched before are computed there."""
@@ -251,7 +283,7 @@ class _Lowering:
         self._free_arrays(at, written)
         block = loop.regions[0].blocks[0]
         operations = [view.operation for view in block.operations]
-        _Lowering(operations, self.made, {value: self.values[value] for value in taken}).run()
+        _Lowering(operations, self.arrays, {value: self.values[value] for value in taken}).run()
 
     def _delay(self, op: ir.Operation) -> None:
         """An element is computed where it is wanted, unless that would be done too often."""
@@ -283,8 +315,8 @@ class _Lowering:
         known = self.values[value]
         if into is None:
             into = self._home(value)
-        with self._nest(known.shape) as nest:
-            nest.store(self._element(value, nest.forms, nest, {}), into, nest.forms)
+        with nest(known.shape) as loops:
+            loops.store(self._element(value, loops.forms, loops, {}), into, loops.forms)
         self._is_kept(value, into)
 
     def _is_kept(self, value: ir.Value, into: ir.Value) -> None:
@@ -300,20 +332,16 @@ class _Lowering:
                 changed.add(other)
                 its.reads = frozenset().union(*(self.values[s].reads for s in sources))
 
-    def _new(self, shape: Sequence[int], element: ir.Type) -> ir.Value:
-        entry = ir.InsertionPoint.current.block
-        while entry.owner.operation.name != "func.func":
-            entry = entry.owner.operation.block
-        with ir.InsertionPoint.at_block_begin(entry):
-            array = memref.alloc(ir.MemRefType.get(list(shape), stored(element)), [], [])
-        self.made.append(array)
-        return array
+    def _new(self, known: _Value, shape: Sequence[int] | None = None) -> ir.Value:
+        """Memory for it; of another shape where that is given."""
+        shape = known.shape if shape is None else shape
+        return self.arrays.new(shape, stored(known.element), divided=known.divided)
 
     def _home(self, value: ir.Value) -> ir.Value:
         known = self.values[value]
         if value in self.homes:
             return self.homes[value]
-        return self._new(known.shape, known.element)
+        return self._new(known)
 
     def _store(self, at: int, group: Sequence[ir.Operation]) -> None:
         """All of them in one nest; of a value that is kept elsewhere already, a copy."""
@@ -322,11 +350,13 @@ class _Lowering:
             return
         self._free_arrays(at, [op.operands[1] for op in stores])
         shape = self.values[stores[0].operands[0]].shape
-        with self._nest(shape) as nest:
-            seen: dict[object, ir.Value] = {}
-            elements = [self._element(op.operands[0], nest.forms, nest, seen) for op in stores]
-            for op, element in zip(stores, elements, strict=True):
-                nest.store(element, op.operands[1], nest.forms)
+        if len(stores) > 1 or not self._copy(stores[0], dims(len(shape))):
+            with nest(shape) as loops:
+                seen: dict[object, ir.Value] = {}
+                forms = loops.forms
+                elements = [self._element(op.operands[0], forms, loops, seen) for op in stores]
+                for op, element in zip(stores, elements, strict=True):
+                    loops.store(element, op.operands[1], forms)
         for op in stores:
             known = self.values[op.operands[0]]
             if known.memory is None:
@@ -340,7 +370,7 @@ class _Lowering:
                 self._keep_elsewhere(known)
 
     def _keep_elsewhere(self, known: _Value) -> None:
-        self._keep(known.op.results[0], self._new(known.shape, known.element))
+        self._keep(known.op.results[0], self._new(known))
 
     def _insert(self, at: int, op: ir.Operation) -> None:
         """In place, where each element reads of the array no other than the one it goes to."""
@@ -350,8 +380,26 @@ class _Lowering:
         place = tuple(ir.AffineMapAttr(op.attributes["map"]).value.results)
         if array in known.reads and not self._reads_only(value, known.shape, array, place):
             self._keep_elsewhere(known)
-        with self._nest(known.shape) as nest:
-            nest.store(self._element(value, nest.forms, nest, {}), array, place)
+        if self._copy(op, place):
+            return
+        with nest(known.shape) as loops:
+            loops.store(self._element(value, loops.forms, loops, {}), array, place)
+
+    def _copy(self, op: ir.Operation, place: Forms) -> bool:
+        """The store or insert as a copy of a part of another array, where that is all it is."""
+        value, array = op.operands
+        known = self.values[value]
+        if not known.divided or not known.shape:
+            return False
+        forms = dims(len(known.shape))
+        source, its = value, forms
+        while self.values[source].memory is None:
+            if self.values[source].op.name != "ptensor.view":
+                return False
+            source, its = next(self._sources(source, its, len(forms)))
+        memory = self.values[source].memory
+        assert memory is not None
+        return memory != array and self.arrays.copy((memory, its), (array, place), known.shape)
 
     def _reads_only(
         self, value: ir.Value, shape: Sequence[int], array: ir.Value, place: Forms
@@ -368,7 +416,7 @@ class _Lowering:
             sources = self._sources(value, forms, len(shape))
             return all(of(source, its) for source, its in sources)
 
-        return of(value, _dims(len(shape)))
+        return of(value, dims(len(shape)))
 
     # -- one element -------------------------------------------------------------------------------
 
@@ -400,28 +448,28 @@ class _Lowering:
             )
 
     def _element(
-        self, value: ir.Value, forms: Forms, nest: _Nest, seen: dict[object, ir.Value]
+        self, value: ir.Value, forms: Forms, loops: Nest, seen: dict[object, ir.Value]
     ) -> ir.Value:
         """The element at `forms` of the nest's loops; what was computed there before is taken."""
         key = (value, tuple(str(form) for form in forms))
         if key not in seen:
-            seen[key] = self._computed(value, forms, nest, seen)
+            seen[key] = self._computed(value, forms, loops, seen)
         return seen[key]
 
     def _computed(
-        self, value: ir.Value, forms: Forms, nest: _Nest, seen: dict[object, ir.Value]
+        self, value: ir.Value, forms: Forms, loops: Nest, seen: dict[object, ir.Value]
     ) -> ir.Value:
         known = self.values[value]
         if known.memory is not None:
-            return nest.load(known.memory, forms)
+            return loops.load(known.memory, forms)
         name = known.op.name.removeprefix(PREFIX)
         if name == "index":
             form = forms[ir.IntegerAttr(known.op.attributes["dim"]).value]
-            index = affine.AffineApplyOp(nest.map([form]), list(nest.variables)).result
+            index = affine.AffineApplyOp(loops.map([form]), list(loops.variables)).result
             return arith.index_cast(stored(known.element), index)
         sources = [
-            self._element(source, its, nest, seen)
-            for source, its in self._sources(value, forms, len(nest.variables))
+            self._element(source, its, loops, seen)
+            for source, its in self._sources(value, forms, len(loops.variables))
         ]
         if name == "view":
             return sources[0]
@@ -445,93 +493,145 @@ class _Lowering:
     def _reduce(self, op: ir.Operation) -> None:
         source, result = op.operands[0], op.results[0]
         known, made = self.values[source], self.values[result]
-        axes = set(ir.DenseI64ArrayAttr(op.attributes["axes"]))
+        axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
         name = ir.StringAttr(op.attributes["op"]).value
-        into = self._home(result)
-        with self._nest(made.shape) as nest:
-            nest.store(_first(name, made.element), into, nest.forms)
-        with self._nest(known.shape) as nest:
-            kept = tuple(form for d, form in enumerate(nest.forms) if d not in axes)
-            element = self._element(source, nest.forms, nest, {})
-            total = _joined(name, made.element, nest.load(into, kept), element)
-            nest.store(total, into, kept)
-        self._is_kept(result, into)
+        total = self._total(name, result, *_parts_of_reduction(name, known, axes, made))
+        with total.over(known.shape) as (loops, forms, part):
+            kept = tuple(form for d, form in enumerate(forms) if d not in axes)
+            element = self._element(source, forms, loops, {})
+            before = loops.load(total.array, (*part, *kept))
+            after = joined(name, made.element, before, element)
+            loops.store(after, total.array, (*part, *kept))
+        self._finish(name, result, total)
 
     def _multiply(self, op: ir.Operation) -> None:
         left, right = op.operands
         for operand in (left, right):
             if self.values[operand].cost and self._is_open(operand):
-                self._keep(operand)
+                self._keep(self._under_views(operand))
         made = self.values[op.results[0]]
-        into = self._home(op.results[0])
-        with self._nest(made.shape) as nest:
-            nest.store(_zero(made.element), into, nest.forms)
-        first, second = self.values[left].shape, self.values[right].shape
-        rows, columns = len(first) > 1, len(second) > 1
+        lefts, rights = self.values[left].shape, self.values[right].shape
+        rows, columns = len(lefts) > 1, len(rights) > 1
         batch = len(made.shape) - rows - columns
-        inner = first[-1]
+        inner = lefts[-1]
+
+        def places(forms: Forms) -> tuple[Forms, Forms]:
+            """Of both factors, where rows, columns, terms are at `forms`."""
+            stack, term = forms[:batch], forms[-1]
+            row = forms[batch : batch + 1] if rows else ()
+            column = forms[batch + rows : batch + rows + 1] if columns else ()
+            return (
+                (*_stacked(stack, lefts[:-2], made), *row, term),
+                (*_stacked(stack, rights[:-2], made), term, *column),
+            )
+
         # The order of the loops is that of the text: rows, columns, terms.
-        with self._nest((*made.shape, inner)) as nest:
-            dims = nest.forms
-            stack, term = dims[:batch], dims[-1]
-            row = dims[batch : batch + 1] if rows else ()
-            column = dims[batch + rows : batch + rows + 1] if columns else ()
-            x = self._element(left, (*_stacked(stack, first[:-2], made), *row, term), nest, {})
-            y = self._element(right, (*_stacked(stack, second[:-2], made), term, *column), nest, {})
-            total = nest.load(into, dims[:-1])
-            nest.store(_plus_product(made, inner, total, x, y), into, dims[:-1])
-        self._is_kept(op.results[0], into)
+        whole = (*made.shape, inner)
+        parts = self._parts_of_product((left, right), places(dims(len(whole))), made, inner)
+        total = self._total("sum", op.results[0], len(made.shape), parts)
+        with total.over(whole) as (loops, forms, part):
+            x, y = (
+                self._element(operand, its, loops, {})
+                for operand, its in zip((left, right), places(forms), strict=True)
+            )
+            place = (*part, *forms[:-1])
+            before = loops.load(total.array, place)
+            loops.store(_plus_product(made, inner, before, x, y), total.array, place)
+        self._finish("sum", op.results[0], total)
 
-    # -- loops -------------------------------------------------------------------------------------
+    def _under_views(self, value: ir.Value) -> ir.Value:
+        """What it is another view of, element for element: that lies as what it is computed of."""
+        known = self.values[value]
+        while known.op.name == "ptensor.view":
+            source = known.op.operands[0]
+            if self.values[source].size != known.size or not self._is_open(source):
+                break
+            value, known = source, self.values[source]
+        return value
 
-    @contextmanager
-    def _nest(self, shape: Sequence[int]) -> Iterator[_Nest]:
-        """Loops over all elements of that shape; what is made meanwhile is their body."""
-        variables: list[ir.Value] = []
-        points: list[ir.InsertionPoint] = []
-        for extent in shape:
-            loop = affine.AffineForOp(0, extent)
-            name = NAMES[len(variables)] if len(variables) < len(NAMES) else f"i{len(variables)}"
-            place = ir.Location.name(name, loop.operation.location)
-            loop.induction_variable.set_location(place)
-            variables.append(loop.induction_variable)
-            with ir.InsertionPoint(loop.body):
-                affine.AffineYieldOp([])
-            point = ir.InsertionPoint(loop.body.operations[0])
-            point.__enter__()
-            points.append(point)
-        try:
-            yield _Nest(tuple(variables))
-        finally:
-            for point in reversed(points):
-                point.__exit__(None, None, None)
+    def _parts_of_product(
+        self, operands: Sequence[ir.Value], places: Sequence[Forms], made: _Value, inner: int
+    ) -> int:
+        """Blocks of terms, where both factors lie by terms and much more than the product: each
+        rank multiplies what it has.
+        """
+        most = sum(self.values[operand].size for operand in operands) // (made.size * LEAST_ROWS)
+        term = ir.AffineExpr.get_dim(len(made.shape))
+        if (
+            most < FEW_PARTS
+            or inner < MANY_PARTS * LEAST_ROWS
+            or is_multiplied_in_order(made.shape, inner, dtype_of(made.element))
+        ):
+            return 1
+        for operand, forms in zip(operands, places, strict=True):
+            for at in self._places(operand, forms, len(made.shape) + 1):
+                if not at or at[0] != term:
+                    return 1
+        return MANY_PARTS if most >= MANY_PARTS else FEW_PARTS
+
+    def _places(self, value: ir.Value, forms: Forms, dims: int) -> Iterator[Forms]:
+        """Where in memory element `forms` of the value is read from."""
+        if self.values[value].memory is not None:
+            yield forms
+        elif self.values[value].op.name != "ptensor.index":
+            for source, its in self._sources(value, forms, dims):
+                yield from self._places(source, its, dims)
+
+    def _total(self, name: str, result: ir.Value, cut: int, parts: int) -> _Total:
+        """Where a reduction adds up, with what it begins with."""
+        made, into = self.values[result], self._home(result)
+        array = into if parts == 1 else self._new(made, (parts, *made.shape))
+        with nest(ir.MemRefType(array.type).shape, by_parts=parts > 1) as loops:
+            loops.store(first(name, made.element), array, loops.forms)
+        return _Total(into, array, cut, parts)
+
+    def _finish(self, name: str, result: ir.Value, total: _Total) -> None:
+        if total.parts > 1:
+            element = self.values[result].element
+            self.arrays.combine(name, element, total.array, total.into)
+        self._is_kept(result, total.into)
 
 
 @dataclass(frozen=True)
-class _Nest:
-    """The variables of loops around, from the outside to the inside."""
+class _Total:
+    """Of a reduction: where its result goes, and before that those of blocks of dimension `cut`."""
 
-    variables: tuple[ir.Value, ...]
+    into: ir.Value
+    array: ir.Value
+    cut: int
+    parts: int
 
-    @property
-    def forms(self) -> Forms:
-        return _dims(len(self.variables))
-
-    def map(self, forms: Sequence[ir.AffineExpr]) -> ir.AffineMap:
-        return ir.AffineMap.get(len(self.variables), 0, list(forms))
-
-    def load(self, array: ir.Value, forms: Forms) -> ir.Value:
-        kind = ir.MemRefType(array.type)
-        place = ir.AffineMapAttr.get(self.map(forms))
-        return affine.AffineLoadOp(kind.element_type, array, list(self.variables), place).result
-
-    def store(self, value: ir.Value, array: ir.Value, forms: Forms) -> None:
-        place = ir.AffineMapAttr.get(self.map(forms))
-        affine.AffineStoreOp(value, array, list(self.variables), place)
+    @contextmanager
+    def over(self, shape: Sequence[int]) -> Iterator[tuple[Nest, Forms, Forms]]:
+        """Loops over all that is reduced: its places, and that of the part."""
+        if self.parts == 1:
+            with nest(shape) as loops:
+                yield loops, loops.forms, ()
+        else:
+            with nest_in_parts(shape, self.cut, self.parts) as (loops, forms):
+                yield loops, forms, dims(1)
 
 
-def _dims(count: int) -> Forms:
-    return tuple(ir.AffineExpr.get_dim(d) for d in range(count))
+def _parts_of_reduction(
+    name: str, known: _Value, axes: Sequence[int], made: _Value
+) -> tuple[int, int]:
+    """Which dimension is cut into blocks, and how many these are; 1 where it is added up as it is.
+
+    Sums of all elements always are, where their bits hang on the order; others by rows.
+    """
+    ordered = name in ("sum", "prod") and not isinstance(made.element, ir.IntegerType)
+    if known.size <= MOST_SUMMED or not axes:
+        return 0, 1
+    if made.shape:
+        rows = known.shape[0] if 0 in axes else 0
+        if rows < FEW_PARTS * LEAST_ROWS:
+            return 0, 1
+        return 0, MANY_PARTS if rows >= MANY_PARTS * LEAST_ROWS else FEW_PARTS
+    if not ordered:
+        return 0, 1
+    longest = max(known.shape)
+    cut = 0 if known.shape[0] >= MANY_PARTS else known.shape.index(longest)
+    return cut, MANY_PARTS if known.shape[cut] >= MANY_PARTS else FEW_PARTS
 
 
 def _stacked(stack: Forms, extents: Sequence[int], made: _Value) -> Forms:
@@ -545,50 +645,16 @@ def _stacked(stack: Forms, extents: Sequence[int], made: _Value) -> Forms:
     )
 
 
-def _zero(kind: ir.Type) -> ir.Value:
-    if isinstance(kind, ir.ComplexType):
-        zero = number(kind.element_type, 0)
-        return complex.create_(kind, zero, zero)
-    return number(kind, 0)
-
-
-def _first(name: str, kind: ir.Type) -> ir.Value:
-    """What a reduction of nothing gives."""
-    if name in ("sum", "any"):
-        return _zero(kind)
-    if name == "all":
-        return arith.constant(stored(kind), -1)
-    if name == "prod":
-        if isinstance(kind, ir.ComplexType):
-            one = number(kind.element_type, 1)
-            return complex.create_(kind, one, number(kind.element_type, 0))
-        return arith.constant(stored(kind), -1) if is_bool(kind) else number(kind, 1)
-    if is_float(kind):
-        return number(kind, float("inf") if name == "min" else float("-inf"))
-    if is_unsigned(kind) or is_bool(kind):
-        return arith.constant(stored(kind), -1 if name == "min" else 0)
-    half = 1 << (kind.width - 1)
-    return number(kind, half - 1 if name == "min" else -half)
-
-
-_JOINS = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum",
-          "any": "bitwise_or", "all": "bitwise_and"}  # fmt: skip
-
-
-def _joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.Value:
-    return binary(_JOINS[name], kind, total, element)
-
-
 def _are_sums_in_order(function: ir.Operation) -> bool:
     """Whether there are sums or products of floating-point numbers, and all have few terms."""
     found: list[bool] = []
     for op in operations_in(function):
         if op.name not in ("ptensor.reduce", "ptensor.matmul"):
             continue
-        made, source = tensor_of(op.results[0]), tensor_of(op.operands[0])
+        made, source = (PtensorType.of(v).tensor for v in (op.results[0], op.operands[0]))
         if not isinstance(made.element_type, ir.FloatType | ir.ComplexType):
             continue
-        kind = dtype_of_element(str(made.element_type))
+        kind = dtype_of(made.element_type)
         if op.name == "ptensor.matmul":
             found.append(is_multiplied_in_order(made.shape, source.shape[-1], kind))
         elif ir.StringAttr(op.attributes["op"]).value in ("sum", "prod"):
@@ -596,11 +662,15 @@ def _are_sums_in_order(function: ir.Operation) -> bool:
     return bool(found) and all(found)
 
 
+def dtype_of(kind: ir.Type) -> np.dtype:
+    return dtype_of_element(str(stored(kind)))
+
+
 def _plus_product(made: _Value, terms: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
     """Rounded once where there are many and the machine does so, as BLAS has it."""
     kind = made.element
     if isinstance(kind, ir.F32Type | ir.F64Type) and not is_multiplied_in_order(
-        made.shape, terms, dtype_of_element(str(kind))
+        made.shape, terms, dtype_of(kind)
     ):
         return math.fma(x, y, total)
     if is_bool(kind):

@@ -98,7 +98,7 @@ def _of_mlir(stage: Stage, module: ir.Operation, log: PassLog, cell: str) -> Sta
     return _stage(
         stage,
         located.origins if fits else None,
-        passes=log.take(stage.name) if stage.name != "source" else (),
+        passes=log.take(stage.name),
         facts=_work(module) if stage.name in ("source", "avial") else {},
     )
 

@@ -1268,3 +1268,103 @@ def folded_writes(x):
 def scattered(x, i):
     np.add.at(x, i, 1.0)
     return np.take(x, i), np.cumsum(x)[i]
+
+
+@case(lambda: (F(3, 4),))
+def reshaped_is_seen(x):
+    rows = x.reshape(2, 6)
+    x[0, 0] = 3.0
+    rows[1, 2] = 8.0
+    flat = rows.ravel()
+    flat[1:] = flat[:-1] * 2
+    flat[:] = flat[::-1]
+    return rows[0], flat
+
+
+@case(lambda: (F(3, 4),))
+def reshaped_own(x):
+    own = x * 2
+    flat = own.reshape(-1)
+    for i in range(flat.shape[0]):
+        flat[i] += i
+    kept = own.ravel()
+    for _ in range(2):
+        kept = kept + 1
+    return own, flat, kept
+
+
+@case(lambda: (F(3, 4),))
+def reshaped_in_a_loop(x):
+    s = 0.0
+    for k in range(3):
+        columns = x.reshape(4, 3)
+        columns[k] += 1
+        s += columns[k, 0]
+    return s
+
+
+@case(lambda: (F(3, 4),))
+def reshaped_part(x):
+    part = x[1:].reshape(-1)
+    own = x[1:].reshape(-1).copy()
+    own[0] = 5.0
+    return part, own
+
+
+@case(lambda: (F(3, 4),))
+def reshaped_part_written(x):
+    part = x[1:].reshape(-1)
+    part[0] = 5.0
+
+
+@case(lambda: (F(3, 4),))
+def flat_written(x):
+    x.flat[3] = 9.0
+    for i in range(x.size):
+        x.flat[i] *= 2
+
+
+@case(lambda: (F(3, 4),))
+def ndindex_written(x):
+    for k in np.ndindex(2):
+        for i, j in np.ndindex(*x.shape):
+            if i == j:
+                continue
+            x[i, j] += k[0] + i
+        for place, v in np.ndenumerate(x):
+            x[place] = v - 1
+
+
+@case(lambda: (F(3, 4),))
+def shape_assigned(x):
+    own = x * 2
+    own.shape = own.shape[0] * own.shape[1]
+    own[3] = 1.0
+    return own
+
+
+@case(lambda: (F(3, 4),))
+def shape_assigned_to_two(x):
+    own = x * 2
+    other = own
+    own.shape = (12,)
+    return other
+
+
+@case(
+    lambda: (np.array([7, -7, -(2**63), 5]), np.array([-3, 3, -1, 0])),
+    lambda: (np.array([7, 250, 3], np.uint8), np.array([3, 7, 0], np.uint8)),
+)
+def fmod_of_integers(a, b):
+    return np.fmod(a, b)
+
+
+@case(lambda: (F(3),))
+def drawn_at_random(x):
+    np.random.seed(3)
+    return x[0] + np.random.random()
+
+
+@case(lambda: (F(3),))
+def beyond_any_subscript(x):
+    return x[2**70]

@@ -25,19 +25,19 @@ func.func @fused(%A: memref<9xf64>, %s: memref<f64>) {
 
 // -----
 
-// An assignment that reads other elements of the array than it writes goes through memory of its own; one that reads
-// the same does not.
+// An assignment that reads other elements of the array than it writes goes through memory of its own, and is a copy
+// from there; one that reads the same does not.
 
 // CHECK-LABEL: func.func @assigned(
-// CHECK: %[[M:.*]] = memref.alloc() : memref<8xf64>
-// CHECK: affine.store %{{.*}}, %[[M]]
-// CHECK: affine.load %[[M]]
-// CHECK-NEXT: affine.store %{{.*}}, %[[A:.*]][%{{.*}} + 1]
+// CHECK: %[[M:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}) : (index) -> (i64, memref<8xf64>)
+// CHECK: affine.store %{{.*}}, %[[M]]#1
+// CHECK: %[[V:.*]]:2 = "dist.create_view"(%[[A:.*]], %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK-NEXT: "dist.copy_view"(%[[M]]#0, %[[V]]#0)
 // CHECK: affine.for
-// CHECK-NEXT: %[[X:.*]] = affine.load %[[A]][%[[I:.*]]]
+// CHECK-NEXT: %[[X:.*]] = affine.load %[[A:.*]][%[[I:.*]]]
 // CHECK-NEXT: %[[Y:.*]] = arith.addf %[[X]], %[[X]]
 // CHECK-NEXT: affine.store %[[Y]], %[[A]][%[[I]]]
-// CHECK: memref.dealloc %[[M]]
+// CHECK: "dist.dealloc_dtensor"(%[[M]]#0)
 func.func @assigned(%A: memref<9xf64>) {
   %x = "ptensor.load"(%A) : (memref<9xf64>) -> !ptensor.ptensor<tensor<9xf64>, "default", unit>
   %l = "ptensor.view"(%x) {map = affine_map<(d0) -> (d0)>} : (!ptensor.ptensor<tensor<9xf64>, "default", unit>) -> !ptensor.ptensor<tensor<8xf64>, "default", unit>
@@ -45,5 +45,65 @@ func.func @assigned(%A: memref<9xf64>) {
   %y = "ptensor.load"(%A) : (memref<9xf64>) -> !ptensor.ptensor<tensor<9xf64>, "default", unit>
   %z = "ptensor.binary"(%y, %y) {op = "add"} : (!ptensor.ptensor<tensor<9xf64>, "default", unit>, !ptensor.ptensor<tensor<9xf64>, "default", unit>) -> !ptensor.ptensor<tensor<9xf64>, "default", unit>
   "ptensor.insert"(%z, %A) {map = affine_map<(d0) -> (d0)>} : (!ptensor.ptensor<tensor<9xf64>, "default", unit>, memref<9xf64>) -> ()
+  return
+}
+
+// -----
+
+// A sum over rows is one of blocks of rows. An array that is not divided has memory of MLIR's.
+
+// CHECK-LABEL: func.func @summed(
+// CHECK: %[[P:.*]] = memref.alloc() : memref<8x40xf64>
+// CHECK: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK: affine.for %[[I:.*]] = 0 to 16 {
+// CHECK: affine.for %[[J:.*]] = 0 to 40 {
+// CHECK-NEXT: affine.load %{{.*}}[%[[B]] * 16 + %[[I]], %[[J]]] : memref<128x40xf64>
+// CHECK: } {avial.divided}
+// CHECK-NOT: dist.
+func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
+  %x = "ptensor.load"(%A) : (memref<128x40xf64>) -> !ptensor.ptensor<tensor<128x40xf64>, "default", false>
+  %t = "ptensor.reduce"(%x) {op = "sum", axes = array<i64: 0>} : (!ptensor.ptensor<tensor<128x40xf64>, "default", false>) -> !ptensor.ptensor<tensor<40xf64>, "default", false>
+  "ptensor.store"(%t, %s) : (!ptensor.ptensor<tensor<40xf64>, "default", false>, memref<40xf64>) -> ()
+  return
+}
+
+// -----
+
+// A product of what lies by terms on both sides is one of blocks of terms. What is computed for it has memory that lies
+// as what it is computed of, not as its transpose.
+
+// CHECK-LABEL: func.func @product(
+// CHECK: %[[Y:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}, %{{.*}}) : (index, index) -> (i64, memref<4096x4xf64>)
+// CHECK: } {avial.divided}
+// CHECK: affine.for %[[B:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.load %[[Y]]#1[%[[B]] * 64 + %[[K]], %[[I]]]
+// CHECK-NEXT: affine.load %{{.*}}[%[[B]] * 64 + %[[K]], %[[J]]]
+// CHECK: "dist.finalize_reduce"
+func.func @product(%A: memref<4096x4xf64>, %S: memref<4x4xf64>) {
+  %x = "ptensor.load"(%A) : (memref<4096x4xf64>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>
+  %y = "ptensor.unary"(%x) {op = "negative"} : (!ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>
+  %t = "ptensor.view"(%y) {map = affine_map<(d0, d1) -> (d1, d0)>} : (!ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4096xf64>, "default", unit>
+  %p = "ptensor.matmul"(%t, %x) : (!ptensor.ptensor<tensor<4x4096xf64>, "default", unit>, !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4xf64>, "default", unit>
+  "ptensor.store"(%p, %S) : (!ptensor.ptensor<tensor<4x4xf64>, "default", unit>, memref<4x4xf64>) -> ()
+  return
+}
+
+// -----
+
+func.func @apart(%A: memref<4xf64>, %B: memref<4xf64>) {
+  %x = "ptensor.load"(%A) : (memref<4xf64>) -> !ptensor.ptensor<tensor<4xf64>, "default", unit>
+  // REFUSED: the arrays are in different places: one is on device 'cuda:0', one on 'default'
+  %y = "ptensor.load"(%B) : (memref<4xf64>) -> !ptensor.ptensor<tensor<4xf64>, "cuda:0", unit>
+  return
+}
+
+// -----
+
+func.func @upside_down(%A: memref<4xf64>) {
+  // REFUSED: dist = "sideways" does not say how a ptensor is divided
+  %x = "ptensor.load"(%A) : (memref<4xf64>) -> !ptensor.ptensor<tensor<4xf64>, "default", "sideways">
   return
 }

@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import product
 
+import numpy as np
+import pytest
+
+from avial_lab.compiler.passes.ptensor.dist_to_runtime import DistToRuntime
 from avial_lab.compiler.passes.ptensor.lower_ptensor import LowerPtensor
 from tests.compiler.passes.golden import cases_of, computed
 
@@ -18,6 +22,27 @@ def test_a_sum_of_products_of_neighbours() -> None:
 
 def test_an_array_that_is_moved_within_itself() -> None:
     given = np.arange(1.0, 10.0)
-    (moved,) = computed(cases_of("lower_ptensor")["assigned"], (LowerPtensor(),), given={0: given})
+    passes = LowerPtensor(), DistToRuntime()
+    (moved,) = computed(cases_of("lower_ptensor")["assigned"], passes, given={0: given})
     want = np.concatenate([given[:1], given[:-1]])
     np.testing.assert_array_equal(moved, want + want)
+
+
+@pytest.mark.parametrize("dist", ["unit", "false"])
+def test_what_is_ignored_changes_no_value(dist: str) -> None:
+    """Rows of very different size: another order of the sum would show."""
+    text = cases_of("lower_ptensor")["summed"].replace('"default", false', f'"cuda:0", {dist}')
+    rng = np.random.default_rng(0)
+    given = rng.standard_normal((128, 40)) * 10.0 ** rng.integers(-8, 8, (128, 1))
+    found = [
+        computed(text, (LowerPtensor(*ignored), DistToRuntime()), given={0: given.copy()})[1]
+        for ignored in product((False, True), repeat=2)
+    ]
+    assert len({each.tobytes() for each in found}) == 1
+    blocks = given.reshape(8, 16, 40)
+    partial = blocks[:, 0] + 0
+    for k in range(1, 16):
+        partial += blocks[:, k]
+    while len(partial) > 1:
+        partial = partial[::2] + partial[1::2]
+    np.testing.assert_array_equal(found[0], partial[0])

@@ -1,0 +1,115 @@
+"""Reductions of arrays: what they begin with, how two results are combined, and how many are.
+
+Partial results of blocks of the global index are combined in one tree, whoever has them, so that
+the bits hang neither on ranks nor on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+from mlir.dialects import arith, complex, memref
+
+from avial_lab.compiler.codegen.arrays.elementwise import (
+    binary,
+    is_bool,
+    is_float,
+    is_unsigned,
+    number,
+    stored,
+)
+from avial_lab.compiler.codegen.arrays.nests import Nest, nest
+
+JOINS = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum",
+         "any": "bitwise_or", "all": "bitwise_and"}  # fmt: skip
+"""Of each reduction, the operation of two."""
+
+TOGETHER = 8
+"""Neighbours that are combined at once, while that leaves as many."""
+
+
+def zero(kind: ir.Type) -> ir.Value:
+    if isinstance(kind, ir.ComplexType):
+        part = number(kind.element_type, 0)
+        return complex.create_(kind, part, part)
+    return number(kind, 0)
+
+
+def first(name: str, kind: ir.Type) -> ir.Value:
+    """What a reduction of nothing gives."""
+    if name in ("sum", "any"):
+        return zero(kind)
+    if name == "all":
+        return arith.constant(stored(kind), -1)
+    if name == "prod":
+        if isinstance(kind, ir.ComplexType):
+            one = number(kind.element_type, 1)
+            return complex.create_(kind, one, number(kind.element_type, 0))
+        return arith.constant(stored(kind), -1) if is_bool(kind) else number(kind, 1)
+    if is_float(kind):
+        return number(kind, float("inf") if name == "min" else float("-inf"))
+    if is_unsigned(kind) or is_bool(kind):
+        return arith.constant(stored(kind), -1 if name == "min" else 0)
+    half = 1 << (kind.width - 1)
+    return number(kind, half - 1 if name == "min" else -half)
+
+
+def joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.Value:
+    return binary(JOINS[name], kind, total, element)
+
+
+def combine_parts(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:
+    """The elements along the first dimension of `parts`, combined in pairs of neighbours, and pairs
+    of these, in `into`, or in the first of them. kind: their type with its sign.
+
+    While there are many, eight are combined at once, which is three rounds of pairs.
+    """
+    count, *shape = ir.MemRefType(parts.type).shape
+    place = () if into is not None else (_constant(0),)
+    into = parts if into is None else into
+    made: list[ir.Value] = []
+    while count > 2:
+        width = TOGETHER if count >= TOGETHER * TOGETHER else 2
+        count = -(-count // width)
+        level = memref.alloc(ir.MemRefType.get([count, *shape], stored(kind)), [], [])
+        _combine_level(name, kind, parts, level, width)
+        made.append(level)
+        parts = level
+    with nest(shape) as loops:
+        total = _in_pairs(name, kind, [_at(loops, parts, k) for k in range(count)])
+        loops.store(total, into, (*place, *loops.forms))
+    for level in made:
+        memref.dealloc(level)
+
+
+def _combine_level(name: str, kind: ir.Type, parts: ir.Value, level: ir.Value, width: int) -> None:
+    """Each element of `level` along the first dimension, of so many of `parts`; the last of what is
+    left.
+    """
+    count, *shape = ir.MemRefType(parts.type).shape
+    if count // width:
+        with nest((count // width, *shape), by_parts=True) as loops:
+            node, *rest = loops.forms
+            values = [loops.load(parts, (node * width + k, *rest)) for k in range(width)]
+            loops.store(_in_pairs(name, kind, values), level, loops.forms)
+    if count % width:
+        with nest(shape) as loops:
+            values = [_at(loops, parts, k) for k in range(count // width * width, count)]
+            place = (_constant(count // width), *loops.forms)
+            loops.store(_in_pairs(name, kind, values), level, place)
+
+
+def _constant(at: int) -> ir.AffineExpr:
+    return ir.AffineExpr.get_constant(at)
+
+
+def _at(loops: Nest, parts: ir.Value, k: int) -> ir.Value:
+    return loops.load(parts, (_constant(k), *loops.forms))
+
+
+def _in_pairs(name: str, kind: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
+    while len(values) > 1:
+        pairs = [joined(name, kind, values[k], values[k + 1]) for k in range(0, len(values) - 1, 2)]
+        values = [*pairs, *values[len(values) // 2 * 2 :]]
+    return values[0]
