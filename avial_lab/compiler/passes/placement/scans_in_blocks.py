@@ -29,7 +29,7 @@ from avial_lab.compiler.ir.attributes import SPLIT
 from avial_lab.compiler.ir.dialects.avial import buffer_of, operand_segments
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import name_of
-from avial_lab.compiler.ir.nesting import body_of
+from avial_lab.compiler.ir.nesting import body_of, parent_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.passes.placement.target_devices import stays_for
@@ -262,7 +262,9 @@ class _Writer:
         why = "each element is what comes before its part and what its part has"
         end = self._work("sum", [self.own, handle_of(self.before)], [self.own], why)
         if f.is_float:
-            end.parent.attributes[TERMS] = _number(f.terms)
+            work = parent_of(end)
+            assert work is not None, "a terminator stands in something"
+            work.attributes[TERMS] = _number(f.terms)
         i = ir.AffineExpr.get_dim(0)
         number = ir.AffineMap.get(1, 0, [ir.AffineExpr.get_floor_div(i - f.low, f.each)])
         with ir.InsertionPoint(end):

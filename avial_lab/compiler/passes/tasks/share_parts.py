@@ -16,6 +16,7 @@ from avial_lab.compiler.codegen.task_parameters import beginning_anywhere, shape
 from avial_lab.compiler.ir.attributes import AS_WRITTEN, OF_TASK, SHARED
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import symbols_in, text_attribute
+from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
 from avial_lab.compiler.ir.views import VIEWS
 
@@ -231,7 +232,9 @@ def _only_in(alloc: ir.Operation, number: Mapping[ir.Operation, int]) -> int:
         for use in waiting.pop().uses:
             user = use.owner.operation
             while user not in number and not _is_free(user):
-                user = user.parent.operation  # it stands in the body of one
+                around = parent_of(user)
+                assert around is not None, "it stands in the body of one"
+                user = around
             if user in number:
                 found.add(number[user])
             else:
