@@ -585,24 +585,24 @@ def lowered_again(build: Build, built: Built) -> tuple[Stages, PassLog]:
         log = PassLog(text_of(tasks), "avial.mlir")
         return lower_tasks(tasks, built.schedule, options, watch=log.watch), log
     log = PassLog(text_of(module.operation), "source.mlir")
-    before = _arrays_again(arrays, log)
+    _arrays_again(arrays, log)
     grid, topology = options.division.grid, built.schedule.topology
     split = split_program(module, build.source, grid=grid, strict=strict, watch=log.watch)
     stages = lower_structured(
         module, split.module, topology, options.division, options, watch=log.watch
     )
-    return chain(before, stages), log
+    return chain(((stage, made) for stage, made, _ in arrays), stages), log
 
 
-def _arrays_again(arrays: Sequence[ArrayStage], log: PassLog) -> Stages:
-    """The stages of a program of arrays before it is one of loops, with their passes."""
+def _arrays_again(arrays: Sequence[ArrayStage], log: PassLog) -> None:
+    """The passes of a program of arrays until it is one of loops, in stage `source`."""
     source = log.text, log.file
     for stage, module, item in arrays:
         log.text, log.file = stage.text, f"{stage.name}.mlir"
-        yield stage, module
+        log.made(stage.name)
         run_passes(module.clone().operation, (item,), watch=log.watch)
-    if not arrays:
-        log.text, log.file = source
+    log.made("source")
+    log.text, log.file = source
 
 
 def loop_reports_in(module: ir.Operation, source: Source) -> tuple[LoopReport, ...]:

@@ -53,13 +53,13 @@ class JoinPhases:
 
 
 def joined_in(module: ir.Operation) -> dict[str, tuple[str, ...]]:
-    """For each task that has taken the name of its first phase, the others."""
+    """For each task that has taken the name of its first phase: the names of all of them."""
     found: dict[str, tuple[str, ...]] = {}
     for op in operations_in(module):
         if FUSED in op.attributes:
-            first, *others = names_of(op)
-            if first == text_attribute(op, "name"):
-                found[first] = tuple(others)
+            names = names_of(op)
+            if names[0] == text_attribute(op, "name"):
+                found[names[0]] = tuple(names)
     return found
 
 

@@ -21,18 +21,26 @@ from avial_lab.compiler.worker.inspect.diff_counts import changed_lines
 @dataclass
 class PassLog:
     """Is told of every pass (`watch`) and hands out those of a stage when that is done (`take`);
-    `text` is the module's before the next pass, `file` where that would stand.
+    `text` is the module's before the next pass, `file` where that would stand. Of a stage that is
+    handed out only after passes of the next have run, it is told when it is made (`made`).
     """
 
     text: str
     file: str
     _waiting: list[tuple[Pass | str, float, str]] = field(default_factory=list)
+    _made: dict[str, tuple[PassStep, ...]] = field(default_factory=dict)
 
     def watch(self, item: Pass | str, module: ir.Operation, seconds: float) -> None:
         self._waiting.append((item, seconds, text_of(module)))
 
+    def made(self, stage: str) -> None:
+        self._made[stage] = self._steps(stage)
+
     def take(self, stage: str) -> tuple[PassStep, ...]:
         """The steps since the last stage, with the commands from its file to this one's."""
+        return self._made.pop(stage) if stage in self._made else self._steps(stage)
+
+    def _steps(self, stage: str) -> tuple[PassStep, ...]:
         steps: list[PassStep] = []
         for k, (item, seconds, text) in enumerate(self._waiting, 1):
             last = k == len(self._waiting)

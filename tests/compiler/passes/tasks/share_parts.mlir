@@ -1,4 +1,4 @@
-// RUN: -p share-parts{most=2}
+// RUN: -p share-parts{most=3}
 
 // Two layers are the same part, which takes blocks wherever they begin; what one part alone uses, it allocates.
 
