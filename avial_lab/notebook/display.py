@@ -24,6 +24,7 @@ from avial_lab.core.table import ROW_LIMIT, Table
 from avial_lab.core.words import brief, count
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.planned import PlannedSchedule
 from avial_lab.planning.scaling import Scaling
 from avial_lab.planning.schedule import Schedule
@@ -130,6 +131,11 @@ def show_trace(trace: Trace) -> Bundle:
 def show_comparison(comparison: Comparison) -> Bundle:
     figure = Figure(plot.comparison_figure(comparison), str(comparison))
     return _bundle("Predicted and run", figure)
+
+
+def show_foreseen(foreseen: Foreseen) -> Bundle:
+    figure = Figure(plot.foreseen_figure(foreseen), plot.foreseen_text(foreseen))
+    return _bundle("Divided and simulated", figure)
 
 
 def show_scaling(scaling: Scaling) -> Bundle:
@@ -345,6 +351,7 @@ RENDERERS: dict[type, Callable[[Any], Bundle]] = {
     Stage: show_stage,
     Trace: show_trace,
     Comparison: show_comparison,
+    Foreseen: show_foreseen,
     Scaling: show_scaling,
     PlannedSchedule: show_planned,
     Explanation: show_explanation,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         comparison_figure,
         dag_figure,
         figure_html,
+        foreseen_figure,
         held_figure,
         lanes_figure,
         messages_figure,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from avial_lab.plot.page.report import Reported, report_html
     from avial_lab.plot.run.film import Film, film_figure, film_text
     from avial_lab.plot.run.messages import held_svg, messages_svg
+    from avial_lab.plot.run.pipeline import foreseen_text
     from avial_lab.plot.run.roofline import Point, Roofline, roofline_svg, roofline_text
     from avial_lab.plot.run.scaling import scaling_svg
     from avial_lab.plot.run.timeline import timeline_svg
@@ -66,8 +68,10 @@ _HOME = {  # in this package; with a dot in front, beside it
     "explained_table": "loops.explained",
     "exported": "page.export",
     "figure_html": "page.figure",
+    "foreseen_figure": "page.figure",
     "film_figure": "run.film",
     "film_text": "run.film",
+    "foreseen_text": "run.pipeline",
     "graph_from_json": "graph.graph_file",
     "graph_json": "graph.graph_file",
     "graph_text": ".planning.graph_facts",
@@ -116,6 +120,8 @@ __all__ = [
     "explained_table",
     "exported",
     "figure_html",
+    "foreseen_figure",
+    "foreseen_text",
     "film_figure",
     "film_text",
     "graph_from_json",

@@ -9,7 +9,7 @@ model.outputs(program)["y"]
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,15 +25,19 @@ from avial_lab.compiler.frontends.onnx import (
     read_model,
 )
 from avial_lab.compiler.options import Keywords, takes_options
-from avial_lab.compiler.requests import Source
+from avial_lab.compiler.requests import Foresee, Source
 from avial_lab.core.element_types import FLOATS, dtype_of_element
 from avial_lab.core.errors import BindError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_bytes, listed
+from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.model_search import ModelSearch
 from avial_lab.planning.optimizers import STEP, Optimizer
+from avial_lab.planning.parallelism import devices_of
 from avial_lab.program import compilation
+from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.inputs import random_arguments
 from avial_lab.program.model_search import SIMULATED, search
 from avial_lab.program.program import Program
@@ -143,6 +147,24 @@ class Model:
         function = self.read(Training(loss, of, rule.kept, rule.counts))
         names = "+".join(p.name for p in function.parameters if p.element in FLOATS)
         return Source(function.text, self.name, gradient=names, update=str(rule))
+
+    def simulate(
+        self,
+        parallel: str,
+        topology: Topology | str | Path | None = None,
+        *,
+        loss: str = "",
+        of: str = "",
+        optimizer: str = "sgd",
+    ) -> Foreseen:
+        """What the ranks of `topology` (by default so many as it takes, here) would do and hold,
+        divided so; nothing is built. With a `loss` of a step of training. It is the cores of the
+        ranks that compute.
+        """
+        local = Topology.local(devices_of(parallel)) if topology is None else topology
+        source = self.source(loss, of=of, optimizer=optimizer)
+        divided = replace(source, parallel=parallel)
+        return shared_compiler().ask(Foresee(divided, topology_called(local)))
 
     def search(
         self,

@@ -18,6 +18,7 @@ from avial_lab.compiler.requests import Analysis
 from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topology import Topology
 from avial_lab.notebook.display import PARTS, RENDERERS, View, show_view
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.scaling import Point as SpeedPoint
 from avial_lab.planning.scaling import Scaling
 from avial_lab.plot import Film, Point, Roofline
@@ -55,6 +56,7 @@ def everything() -> list[object]:
     graph = program.graph
     named["PlannedSchedule"] = avial_lab.plan(graph, Topology.local(2, gpus=1))
     points = tuple(SpeedPoint(n, 1 / n, 0, 0, 1.0, 0.0, 1.0) for n in (1, 2))
+    named["Foreseen"] = Foreseen(schedule, program.trace)
     named["Scaling"] = Scaling(points, "a test")
     printed = [
         Analysis(program.graph, {}), program.stages, schedule.topology, program.binary,

@@ -48,6 +48,9 @@ def test_what_is_found_is_what_is_built(path: Path) -> None:
     searched = model.compile(arrays, ranks=2, parallel="search")
     assert searched.built.divided == program.built.divided
     assert found == model.search(2, simulated=3)
+    alone = model.simulate(found.best.words)
+    assert alone.trace.makespan_s == found.best.simulated_s
+    assert alone.schedule.bytes_moved == found.best.moved_bytes
 
 
 def test_nothing_to_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

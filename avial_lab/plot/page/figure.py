@@ -16,6 +16,7 @@ from avial_lab.artifact.plan import Plan
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import Table
 from avial_lab.planning import graph_facts
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.scaling import Scaling
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import TaskGraph
@@ -24,6 +25,7 @@ from avial_lab.plot.graph.dag import dag_svg
 from avial_lab.plot.graph.lanes import lanes_svg
 from avial_lab.plot.loops import space, split
 from avial_lab.plot.run import messages
+from avial_lab.plot.run.pipeline import memory_table, pipeline_summary, pipeline_svg
 from avial_lab.plot.run.roofline import Roofline, roofline_summary, roofline_svg, roofline_table
 from avial_lab.plot.run.scaling import scaling_summary, scaling_svg
 from avial_lab.plot.run.timeline import timeline_svg
@@ -109,6 +111,16 @@ def comparison_figure(comparison: Comparison, schedule: Schedule | None = None) 
     )
     told = "".join(f"<p>{svg.escape(line)}</p>" for line in words if line)
     return f"<p>{svg.escape(comparison.summary)}</p>{predicted}{measured}{told}"
+
+
+def foreseen_figure(foreseen: Foreseen) -> str:
+    """What each rank would do and hold, micro-batch by micro-batch."""
+    machine = foreseen.schedule.topology.speeds.label
+    return figure_html(
+        pipeline_svg(foreseen, title=f"Simulated on {machine}"),
+        alt=f"Simulated on {machine}: {pipeline_summary(foreseen)}",
+        tables=(memory_table(foreseen),),
+    )
 
 
 def scaling_figure(scaling: Scaling) -> str:

@@ -71,6 +71,13 @@ def pipeline_summary(foreseen: Foreseen) -> str:
     )
 
 
+def foreseen_text(foreseen: Foreseen) -> str:
+    """The picture in words."""
+    machine = foreseen.schedule.topology.speeds.label
+    summary, table = pipeline_summary(foreseen), memory_table(foreseen).to_text()
+    return f"simulated on {machine}: {summary}\n{table}"
+
+
 def memory_table(foreseen: Foreseen) -> Table:
     """What each rank holds in the end, the largest arrays by name."""
     rows = tuple(
