@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mlir import ir
@@ -62,6 +62,21 @@ def _repeated(op: ir.Operation) -> bool:
         "memref.get_global",
         "ub.poison",
     )
+
+
+def used_by(op: ir.Operation) -> Iterator[ir.Value]:
+    """Operands, and what regions use from outside."""
+    yield from op.operands
+    if not len(op.regions):
+        return
+    within = [op, *operations_in(op)]
+    inside: set[ir.Value] = set()
+    for inner in within:
+        inside.update(inner.results)
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+    yield from (value for inner in within[1:] for value in inner.operands if value not in inside)
 
 
 def tensors_captured(op: ir.Operation) -> list[ir.Value]:

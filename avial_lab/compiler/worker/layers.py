@@ -14,11 +14,11 @@ from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import FOLLOWS
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.placements import is_tensor
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of
-from avial_lab.compiler.passes.distir.segments import used_by
 from avial_lab.compiler.passes.distir.stages import (
     arithmetic_of,
     bytes_of,

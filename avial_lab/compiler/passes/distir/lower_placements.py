@@ -29,6 +29,7 @@ from avial_lab.compiler.ir.attributes import (
     TURN,
     WEIGHTS,
 )
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
@@ -47,7 +48,7 @@ from avial_lab.compiler.passes.distir.memories import (
     subview_of,
 )
 from avial_lab.compiler.passes.distir.rotate_turns import rotate_turns
-from avial_lab.compiler.passes.distir.segments import Segment, cut, terms_of, used_by
+from avial_lab.compiler.passes.distir.segments import Segment, cut, terms_of
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
     Part,

@@ -12,7 +12,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import PIPELINE
-from avial_lab.compiler.ir.captures import replace_captured, tensors_captured
+from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
     is_tensor,
@@ -26,7 +26,6 @@ from avial_lab.compiler.ir.placements import (
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of, check_degree
 from avial_lab.compiler.passes.distir.propagate import add_axis, place_on_one
-from avial_lab.compiler.passes.distir.segments import used_by
 from avial_lab.compiler.passes.distir.stages import stages_of
 from avial_lab.compiler.passes.distir.task_order import SCHEDULES
 from avial_lab.core.errors import ScheduleError

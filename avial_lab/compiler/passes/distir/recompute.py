@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.ir.attributes import REPEATED
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MOVES, meshes_in, placement_of
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of
 from avial_lab.compiler.passes.distir.propagate import arguments_named, place_on_one
-from avial_lab.compiler.passes.distir.segments import cut, is_handed_on, used_by
+from avial_lab.compiler.passes.distir.segments import cut, is_handed_on
 from avial_lab.compiler.passes.distir.stages import arithmetic_of, values_in_batch, weights_met
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box

@@ -6,7 +6,7 @@ respects what they hand on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,8 +14,9 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import REPEATED
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import itemsize_of, operations_in
+from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MOVES, is_tensor, placement_of
 from avial_lab.core.errors import PassError
 from avial_lab.planning.tensor_placement import COPY, Mesh, Placement
@@ -174,21 +175,6 @@ def is_handed_on(op: ir.Operation) -> bool:
     """Whether its value is moved or returned."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return any(user.name in (*MOVES, "func.return") for user in users)
-
-
-def used_by(op: ir.Operation) -> Iterator[ir.Value]:
-    """Operands, and what regions use from outside."""
-    yield from op.operands
-    if not len(op.regions):
-        return
-    within = [op, *operations_in(op)]
-    inside: set[ir.Value] = set()
-    for inner in within:
-        inside.update(inner.results)
-        for region in inner.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
-    yield from (value for inner in within[1:] for value in inner.operands if value not in inside)
 
 
 def _step(move: ir.Operation, cut: Cut) -> int:

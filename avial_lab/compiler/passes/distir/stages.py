@@ -14,10 +14,10 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import is_tensor
-from avial_lab.compiler.passes.distir.segments import used_by
 from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.stage_balance import balanced
 

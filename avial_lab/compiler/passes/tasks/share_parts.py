@@ -12,9 +12,10 @@ from mlir import ir
 from mlir.dialects import func, linalg, memref
 
 from avial_lab.compiler.codegen.outline_tasks import ARCH, OF_TASKS, is_gpu_task
+from avial_lab.compiler.codegen.partial_sums import clone_with
 from avial_lab.compiler.codegen.task_parameters import beginning_anywhere, shape_of
 from avial_lab.compiler.ir.attributes import AS_WRITTEN, OF_TASK, SHARED
-from avial_lab.compiler.ir.captures import remap
+from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.effects import symbols_in, text_attribute
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
@@ -178,10 +179,7 @@ class _Sharing:
         inside: dict[ir.Value, ir.Value] = dict(zip(arguments, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             for op in body:
-                copy = op.clone()
-                for each in (copy, *operations_in(copy)):
-                    remap(each, inside)
-                inside.update(zip(op.results, copy.results, strict=True))
+                clone_with(op, inside)
             with function.location:
                 func.ReturnOp([])
         return made.operation
@@ -254,15 +252,8 @@ class _Uses:
     made: dict[ir.Operation, None] = field(default_factory=dict)
 
     def read(self, op: ir.Operation) -> None:
-        inside: set[ir.Value] = set()
-        for each in (op, *operations_in(op)):
-            inside.update(each.results)
-            for region in each.regions:
-                for block in region.blocks:
-                    inside.update(block.arguments)
-            for operand in each.operands:
-                if operand not in inside:
-                    self._add(operand)
+        for value in used_by(op):
+            self._add(value)
 
     def _add(self, value: ir.Value) -> None:
         owner = value.owner
