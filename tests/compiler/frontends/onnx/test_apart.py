@@ -61,7 +61,8 @@ def test_large_tensors_are_apart(tmp_path: Path) -> None:
     assert len(data) < path.stat().st_size - 2 * 8192 + 100
     assert read_back(path) == large()
     (weight,) = (w for name, w in read_onnx(path).weights.items() if name == "w")
-    assert not weight.flags.writeable and weight.base is not None
+    assert not weight.flags.writeable
+    assert weight.base is not None
     np.testing.assert_array_equal(weight, onnx.numpy_helper.to_array(large().graph.initializer[0]))
 
 
@@ -87,13 +88,18 @@ def test_other_spellings_of_a_message(tmp_path: Path, kind: str) -> None:
         "twice": chunk(7, graph + chunk(5, chunk(9, raw) + chunk(9, raw[::-1]))),
         "unknown": chunk(7, graph + chunk(900, raw)) + chunk(901, raw),
         "group": chunk(7, graph) + varint(902 << 3 | 3) + varint(902 << 3 | 4),
-        "fixed": chunk(7, graph) + varint(903 << 3 | 5) + bytes(4) + varint(904 << 3 | 1) + bytes(8),
+        "fixed": chunk(7, graph)
+        + varint(903 << 3 | 5)
+        + bytes(4)
+        + varint(904 << 3 | 1)
+        + bytes(8),
         "long": chunk(7, graph) + b"\x08\x89\x80\x80\x80\x00",
     }[kind]
     path = tmp_path / "model.onnx"
     path.write_bytes(head + body)
     want = parsed(head + body)
-    assert want is not None and read_back(path) == want
+    assert want is not None
+    assert read_back(path) == want
 
 
 def test_changed_and_truncated_files(tmp_path: Path) -> None:
