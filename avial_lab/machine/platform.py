@@ -29,6 +29,7 @@ from avial_lab.machine.constants import (
     MESSAGE_LATENCY_S,
     NETWORK_BYTES_PER_S,
     NETWORK_LATENCY_S,
+    THREADS_MEET_S,
 )
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -77,6 +78,8 @@ class Node:
     accelerators: tuple[Accelerator, ...] = ()
     ranks: int = 1
     """How many MPI ranks it has by default."""
+    team_s: float = THREADS_MEET_S
+    """Until threads of a rank have begun together, and until the last of them is done."""
 
     def stream_bytes_per_s(self, nbytes: float, cores: int) -> float:
         """How fast that many cores go through so much memory, all of it in turn."""

@@ -26,6 +26,7 @@ from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Collective, Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
+from avial_lab.planning.memory import first_touched
 from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
 from avial_lab.planning.simulator import collectives
@@ -305,8 +306,14 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
 def _computing(
     schedule: Schedule, steps: _Steps, costs: Costs, resources: Resources, shares: _Shares
 ) -> list[float]:
-    """Seconds of each task in the order of `steps`; what it uses is put into `shares`."""
+    """Seconds of each task in the order of `steps`; what it uses is put into `shares`. The caller
+    has written all arrays of a program before it runs: unless they fit the nearest cache they come
+    from memory.
+    """
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
+    whole = sum(storage.nbytes for storage in graph.storages)
+    fits = all(n.caches and whole <= n.caches[0][0] for n in topology.speeds.nodes)
+    cold = first_touched(schedule) if costs.loops and not fits else {}
     seconds: list[float] = []
     known: dict[tuple[str, int, float], int] = {}
     at = steps.of_kind(StepKind.RUN)
@@ -316,6 +323,8 @@ def _computing(
         task = graph.by_name[steps.steps[k].task]
         device = topology.device(placed[task.name].device)
         cost = costs.of(task, device, graph, topology)
+        if task.name in cold:
+            cost = cost.from_memory(cold[task.name], topology.speeds.node(device.node))
         rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
         use = topology.node_of[device.rank], cost.cores, rate
         if use not in known:
