@@ -50,7 +50,9 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TaskTimes,
     TimeLoops,
+    TimeTasks,
     Walk,
     Weigh,
     Weighed,
@@ -199,6 +201,8 @@ class Compiler:
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: TimeLoops, *, timeout_s: float | None = None) -> LoopTimes: ...
+    @overload
+    def ask(self, question: TimeTasks, *, timeout_s: float | None = None) -> TaskTimes: ...
     @overload
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload
