@@ -34,8 +34,8 @@ class Pattern:
     shares: (n, SHARE_WORDS): place, ranges, iterations inside, below and above (inside is -1 where
     the part is not split for messages under way), work, bytes touched, bytes of the largest box.
     messages: (m, MESSAGE_WORDS): source, dest (places; -1: all other hosts), bytes, flags, array,
-    count, low, high. copies: (c, COPY_WORDS): source, dest (places of one rank), bytes, array, whether it waits
-    for a message of the phase. All as `avial_table` in `ownership.h` has them.
+    count, low, high. copies: (c, COPY_WORDS): source, dest (places of one rank), bytes, array,
+    whether it waits for a message of the phase. All as `avial_table` in `ownership.h` has them.
     """
 
     phase: int

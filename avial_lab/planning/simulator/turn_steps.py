@@ -421,8 +421,8 @@ def _travelling(draft: _Draft, messages: np.ndarray) -> np.ndarray:
 
 
 def _point_to_point(draft: _Draft, messages: np.ndarray, partial: int, waits: int) -> None:
-    """Sent at once; a long one leaves when its receiver has begun the phase, too. What a device sends
-    it has to have computed.
+    """Sent at once; a long one leaves when its receiver has begun the phase, too. What a device
+    sends it has to have computed.
     """
     if not len(messages):
         return

@@ -33,13 +33,12 @@ NO_MEMORY = 2
 @dataclass(frozen=True)
 class Devices:
     """What drives the devices of a run, and how: emulated ones in an order drawn from `seed`; with
-    `memory_bytes` each, 0 for as many as there are. direct: MPI takes their memory.
+    `memory_bytes` each, 0 for as many as there are.
     """
 
     driver: str = "apart"
     seed: int = 0
     memory_bytes: int = 0
-    direct: bool = False
 
 
 def choose(
@@ -70,7 +69,6 @@ def choose(
             "avial_driver": DRIVERS[devices.driver],
             "avial_seed": devices.seed,
             "avial_memory_limit": devices.memory_bytes,
-            "avial_direct": devices.direct,
             "avial_last_uses": last.ctypes.data if stays else 0,
             "avial_last_arrays": last.shape[1],
             "avial_granules": granules.ctypes.data if len(granules) else 0,

@@ -67,7 +67,8 @@ class Outcome:
     results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. copies: to
     its devices and from them; taken_bytes: the most that it had taken there at once. times: None
     where it did not come to its end. team: the threads it ran on. read: what was asked for of an
-    array that stays, of what this rank holds of it: boxes and their flat bytes.
+    array that stays, of what this rank holds of it: boxes and their flat bytes. way: how messages
+    between devices went, where it drives any.
     """
 
     rank: int
@@ -80,6 +81,7 @@ class Outcome:
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
     read: tuple[tuple[Box, np.ndarray], ...] = ()
+    way: str = ""
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message
