@@ -180,6 +180,7 @@ def _facts(trace: Trace, most: int) -> Json:
         "moves": [list(astuple(move)) for move in trace.moves],
         "copies": [[c.phase, c.source, c.dest, c.copies, c.nbytes] for c in trace.copies],
         "taken_bytes": dict(trace.taken_bytes),
+        "held_bytes": list(trace.held_bytes),
         "totals": [
             [t.rank, t.phase, t.kind.value, t.events, t.seconds, t.nbytes] for t in trace.totals
         ],
@@ -242,6 +243,7 @@ def _trace_of(document: Json) -> Trace:
         kinds=tuple(facts.get("kinds", {}).items()),
         copies=tuple(Copy(*copy) for copy in facts.get("copies", ())),
         taken_bytes=tuple(facts.get("taken_bytes", {}).items()),
+        held_bytes=tuple(facts.get("held_bytes", ())),
     )
 
 

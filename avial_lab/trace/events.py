@@ -216,7 +216,9 @@ class Trace:
     and after the run and no part of it. clock_error_s: times of two ranks are comparable to within
     this. `ranks` is 0 where no rank ran: a reference run, which has neither events nor moves.
     threads: how many each rank had; `note` says why they were fewer than asked for, and which
-    arrays they read from files. kinds: of the devices that tasks were placed on, by their names.
+    arrays they read from files. held_bytes: of each rank, the most that its arrays took of its
+    memory: as predicted, or in whole pages, those that were touched. kinds: of the devices that
+    tasks were placed on, by their names.
     """
 
     ranks: int
@@ -235,6 +237,7 @@ class Trace:
     kinds: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
     taken_bytes: tuple[tuple[str, int], ...] = ()
+    held_bytes: tuple[int, ...] = ()
 
     @property
     def simulated(self) -> bool:

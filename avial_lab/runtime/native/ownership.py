@@ -168,7 +168,11 @@ class Ownership:
 
     def held_bytes(self) -> tuple[int, ...]:
         """By place, the ranks' own memories first; of a plan alone."""
-        return tuple(nbytes for _, nbytes in _rows(self._table(Table.HELD), 2))
+        return tuple(nbytes for _, nbytes, _ in _rows(self._table(Table.HELD), 3))
+
+    def paged_bytes(self) -> tuple[int, ...]:
+        """The same in whole pages, which are touched; of a plan for few places alone."""
+        return tuple(nbytes for _, _, nbytes in _rows(self._table(Table.HELD), 3))
 
     def stays(self) -> tuple[Stay, ...]:
         """Of a plan alone."""

@@ -45,6 +45,7 @@ def plan_run(
         results=ownership.results(),
         moves=ownership.moves(ranks),
         held_bytes=ownership.held_bytes()[:ranks],
+        paged_bytes=ownership.paged_bytes()[:ranks],
         phases=tuple(count for count in ownership.counts() if count.begun),
         complete=complete,
         footprints=tuple(ownership.footprints(ranks)),

@@ -61,7 +61,7 @@ from avial_lab.runtime.rank.parcels import (
     unpack,
 )
 from avial_lab.runtime.rank.relay import FOLDER
-from avial_lab.runtime.rank.residents import Residents
+from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
@@ -554,6 +554,7 @@ def run(
             copies=session.copies(),
             taken_bytes=session.taken_bytes(),
             way=way,
+            touched_bytes=sum(map(touched_bytes, memory.values())) if options.traced else 0,
         )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))

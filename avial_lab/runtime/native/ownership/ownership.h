@@ -228,7 +228,8 @@ int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, 
  *     TABLE_RESULTS     rank, array, box      the last version of what was written, each once
  *     TABLE_MOVES       phase, source, dest (places), messages, bytes
  *                                             all of a plan; of a run those this rank sent
- *     TABLE_HELD        place, bytes          of a plan: what each place ever holds
+ *     TABLE_HELD        place, bytes, bytes of whole pages (0 for more than PAGED_PLACES places)
+ *                                             of a plan: what each place ever holds
  *     TABLE_STAYS       place, array, first and last moment (stays.h)
  *                                             of a plan: when a device needs memory of an array
  *     TABLE_GRANULES    place, array, the first of some granules in a row, and one past the last
