@@ -141,13 +141,17 @@ class EventColumns(Sequence[Event]):
 
 @dataclass(frozen=True)
 class Move:
-    """What went from one rank to another for a phase, over all the times the phase was begun."""
+    """What went from one rank to another for a phase, over all the times the phase was begun.
+
+    devices: between whose memories, where it was from a GPU to a GPU (`gpu1 → gpu0`).
+    """
 
     phase: str
     source: int
     dest: int
     messages: int
     nbytes: int
+    devices: str = ""
 
     @property
     def consumer(self) -> str:
@@ -156,7 +160,8 @@ class Move:
 
     def __repr__(self) -> str:
         amount = f"{count(self.messages, 'message')}, {format_bytes(self.nbytes)}"
-        return brief(self, f"for {self.phase}: rank {self.source} → {self.dest}, {amount}")
+        ends = f"rank {self.source} → {self.dest}{self.devices and f' ({self.devices})'}"
+        return brief(self, f"for {self.phase}: {ends}, {amount}")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def plan_run(
         ranks=ranks,
         inputs=inputs if complete else _and_the_rest(inputs, ownership, ranks, homes),
         results=ownership.results(),
-        moves=ownership.moves(),
+        moves=ownership.moves(ranks),
         held_bytes=ownership.held_bytes()[:ranks],
         paged_bytes=ownership.paged_bytes()[:ranks],
         phases=tuple(count for count in ownership.counts() if count.begun),

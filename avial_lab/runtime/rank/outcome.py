@@ -68,7 +68,8 @@ class Outcome:
     its devices and from them; taken_bytes: the most that it had taken there at once. touched_bytes:
     of its own arrays, what is in its memory at the end, whole pages. times: None
     where it did not come to its end. team: the threads it ran on. read: what was asked for of an
-    array that stays, of what this rank holds of it: boxes and their flat bytes.
+    array that stays, of what this rank holds of it: boxes and their flat bytes. way: how messages
+    between devices went, where it drives any.
     """
 
     rank: int
@@ -82,6 +83,7 @@ class Outcome:
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
     read: tuple[tuple[Box, np.ndarray], ...] = ()
+    way: str = ""
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message

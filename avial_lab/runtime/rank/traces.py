@@ -67,9 +67,17 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         turns=next((times.turns for times in taken.values()), ()),
         ends_s=_ends_s(taken, origin) if any(dropped) else (),
         threads=tuple(outcome.team.count for outcome in ranks),
-        note="; ".join(dict.fromkeys(o.team.note for o in ranks if o.team.note)),
+        note="; ".join(dict.fromkeys(filter(None, _notes(ranks, moves)))),
         machine="; ".join(dict.fromkeys(t.machine for t in taken.values() if t.machine)),
     )
+
+
+def _notes(outcomes: Iterable[Outcome], moves: Iterable[Move]) -> Iterator[str]:
+    """Of threads; and which way messages between devices went, where there were any."""
+    between = any(move.devices for move in moves)
+    for outcome in outcomes:
+        yield outcome.team.note
+        yield outcome.way if between else ""
 
 
 def _clock_error_s(taken: Iterable[Times]) -> float:

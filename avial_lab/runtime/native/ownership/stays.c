@@ -61,6 +61,11 @@ INTERNAL void note_stays(void)
         note_stay(c->source, c->array, box_at(c->box), false);
         note_stay(c->dest, c->array, box_at(c->box), true);
     }
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        note_stay(t->source, t->array, box_at(t->box), false);
+        note_stay(t->dest, t->array, box_at(t->box), true);
+    }
 }
 
 INTERNAL void keep_copies(void)
