@@ -23,7 +23,7 @@ from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.graph_facts import graph_summary
-from avial_lab.planning.model_search import ModelCosts
+from avial_lab.planning.model_costs import ModelCosts
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import Access, TaskGraph
 from avial_lab.planning.turns import Turns

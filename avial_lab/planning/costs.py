@@ -220,4 +220,5 @@ def _touched_bytes(task: Task, graph: TaskGraph) -> int:
 
 
 def _node(device: Device, topology: Topology) -> Node:
-    return topology.speeds.node(device.node)
+    """As the device's rank sees it."""
+    return topology.seen_by(device.rank)

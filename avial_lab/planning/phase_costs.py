@@ -192,7 +192,7 @@ def _modelled(
             seconds[at] = seconds_on_gpu(flops[at], through[at], loaded[at], element, gpu)
             continue
         one = slice(at, at + 1)
-        node = topology.speeds.node(device.node)
+        node = topology.seen_by(device.rank)
         busy_s = core_busy_s(flops[one], divided[one], element, loops.get(1), node, cores=1)
         seconds[one], memory[one] = roofline(busy_s, touched[one], through[one], node, cores=1)
     return ShareCost(seconds, memory)

@@ -63,7 +63,7 @@ from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.core.underway import told_in
 from avial_lab.planning.foreseen import Foreseen
-from avial_lab.planning.model_search import ModelCosts
+from avial_lab.planning.model_costs import ModelCosts
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder

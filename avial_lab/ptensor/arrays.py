@@ -25,6 +25,12 @@ _SHOWN = 1000
 
 def _operator(name: str) -> Callable[[Array, Any], Any]:
     def operate(self: Array, other: Any) -> Any:
+        xp = self._xp
+        # The usual operands, which need not be looked at again: every operation goes through here.
+        if name in xp.plain and (
+            other._xp is xp if type(other) is Array else type(other) in (float, int)
+        ):
+            return xp.plain[name](self, other)
         return self._with(name, self, other)
 
     return operate

@@ -94,6 +94,8 @@ class Namespace(NumpyNames, Library):
         self.device = connection.device
         self.family = {} if family is None else family
         self.family[self.device] = self
+        self.plain: dict[str, Callable[..., Array]] = {}
+        """Functions of two operands that are this namespace's arrays, or numbers."""
         for name in DTYPES:
             setattr(self, name, np.dtype(name))
         for name in (*UNARY, *BINARY, *_LIBRARY):
@@ -607,6 +609,8 @@ class Namespace(NumpyNames, Library):
             if x._xp is not self:
                 raise MixedArrays(self.zeros(0), x)
             return x.value()
+        if type(x) is float and kind is not None:
+            return self.connection.recording.number(x, kind)
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
         if isinstance(x, np.ndarray | np.generic):
@@ -690,7 +694,10 @@ class Namespace(NumpyNames, Library):
             if name in BINARY
             else self._library_function
         )
-        made = as_ufunc(self, _named(make(name), name, ufunc), ufunc, name)
+        function: Callable[..., Array] = make(name)
+        if name in BINARY:
+            self.plain[name] = function
+        made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
         return self._with_methods(made, name, ufunc) if name in BINARY else made
 
     def _unary_function(self, name: str) -> Callable[[Array], Array]:

@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from types import CodeType
 from typing import NamedTuple
@@ -145,6 +145,9 @@ MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
 MOST_KNOWN = 512
 """Recordings whose programs are kept."""
 
+MOST_FORMS = 4096
+"""Operations on operands of given types whose texts are kept."""
+
 
 class _Program(NamedTuple):
     """Of a recording, whatever its numbers and arrays are. arrays, tables: names of what it is
@@ -267,14 +270,13 @@ class Recording:
         """name: in the dialect, where it is not the kind."""
         made = Value(f"%v{self.count}", shape, dtype)
         self.count += 1
-        uses = tuple(operand.name for operand in operands)
-        types = ", ".join([self._type(operand.shape, operand.dtype) for operand in operands])
-        given = f" {{{attributes}}}" if attributes else ""
-        rest = f"{given} : ({types}) -> {self._type(shape, dtype)}"
+        uses = tuple([operand.name for operand in operands])
+        forms = tuple([operand[1:] for operand in operands])
+        rest = _typed(attributes, forms, shape, dtype, self.device)
         opcode = f'"ptensor.{name or kind}"'
         text = f"{made.name} = {opcode}({', '.join(uses)}){rest}"
         operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
-        exact = _has_one_result(operation, operands)
+        exact = _has_one_result(kind, function, forms, shape, dtype)
         line = persons_line()
         self._add(_Statement(text, operation, exact, made.name, uses, line=line), opcode + rest)
         return made
@@ -558,16 +560,39 @@ def _are_interpreted(statements: Sequence[_Statement]) -> bool:
     )
 
 
-def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
-    if op.kind in ("unary", "binary"):
-        return is_exact(op.function, operands[0].dtype)
-    if op.kind == "cast":
-        return is_exact_cast(operands[0].dtype, op.dtype)
-    if op.kind == "matmul":
-        return is_multiplied_in_order(op.shape, operands[0].shape[-1], op.dtype)
-    if op.kind == "reduce" and op.function in ("sum", "prod"):
-        whole = op.function == "sum" or op.dtype.kind != "c"
-        return whole and is_summed_in_order(operands[0].shape, op.dtype)
+Form = tuple[tuple[int, ...], np.dtype]
+"""A value's shape and element type."""
+
+
+@lru_cache(MOST_FORMS)
+def _typed(
+    attributes: str,
+    operands: tuple[Form, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    device: str,
+) -> str:
+    """What follows an operation's operands in the text."""
+    types = ", ".join([value_type(*operand, device) for operand in operands])
+    given = f" {{{attributes}}}" if attributes else ""
+    return f"{given} : ({types}) -> {value_type(shape, dtype, device)}"
+
+
+@lru_cache(MOST_FORMS)
+def _has_one_result(
+    kind: str, function: str, operands: tuple[Form, ...], shape: tuple[int, ...], dtype: np.dtype
+) -> bool:
+    """Whether whoever computes it gets the same bits."""
+    given, kind_given = operands[0] if operands else (shape, dtype)
+    if kind in ("unary", "binary"):
+        return is_exact(function, kind_given)
+    if kind == "cast":
+        return is_exact_cast(kind_given, dtype)
+    if kind == "matmul":
+        return is_multiplied_in_order(shape, given[-1], dtype)
+    if kind == "reduce" and function in ("sum", "prod"):
+        whole = function == "sum" or dtype.kind != "c"
+        return whole and is_summed_in_order(given, dtype)
     return True
 
 

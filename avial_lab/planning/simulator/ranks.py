@@ -47,7 +47,7 @@ def simulated(schedule: Schedule, costs: Costs) -> Trace:
 @dataclass
 class Resources:
     """What activities share on a platform, by number: links, each direction for itself, and the
-    cores and the memory of each node, and the link of each device to its host.
+    cores of each node, the memory of each of its domains, and the link of each device to its host.
     """
 
     platform: Platform
@@ -57,8 +57,9 @@ class Resources:
     def cores(self, node: str) -> int:
         return self._of("cores", node, float(self.platform.node(node).cores))
 
-    def memory(self, node: str) -> int:
-        return self._of("memory", node, self.platform.node(node).memory_bytes_per_s)
+    def memory(self, node: str, domain: int) -> int:
+        rate = self.platform.node(node).near(domain).memory_bytes_per_s
+        return self._of(f"memory {domain}", node, rate)
 
     def link(self, hop: Hop) -> int | None:
         """None where messages do not slow each other on it."""
@@ -315,7 +316,7 @@ def _computing(
     fits = all(n.caches and whole <= n.caches[0][0] for n in topology.speeds.nodes)
     cold = first_touched(schedule) if costs.loops and not fits else {}
     seconds: list[float] = []
-    known: dict[tuple[str, int, float], int] = {}
+    known: dict[tuple[str, int, int, float], int] = {}
     at = steps.of_kind(StepKind.RUN)
     of: list[int] = []
     numbers: list[int] = at.tolist()
@@ -324,9 +325,9 @@ def _computing(
         device = topology.device(placed[task.name].device)
         cost = costs.of(task, device, graph, topology)
         if task.name in cold:
-            cost = cost.from_memory(cold[task.name], topology.speeds.node(device.node))
+            cost = cost.from_memory(cold[task.name], topology.seen_by(device.rank))
         rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
-        use = topology.node_of[device.rank], cost.cores, rate
+        use = topology.node_of[device.rank], topology.domain_of[device.rank], cost.cores, rate
         if use not in known:
             known[use] = shares.add(_used(*use, resources))
         of.append(known[use])
@@ -336,12 +337,12 @@ def _computing(
 
 
 def _used(
-    node: str, cores: int, bytes_per_s: float, resources: Resources
+    node: str, domain: int, cores: int, bytes_per_s: float, resources: Resources
 ) -> Iterator[tuple[int, float]]:
     if cores:
         yield resources.cores(node), float(cores)
     if bytes_per_s:
-        yield resources.memory(node), bytes_per_s
+        yield resources.memory(node, domain), bytes_per_s
 
 
 def _along(

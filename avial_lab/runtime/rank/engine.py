@@ -61,7 +61,7 @@ from avial_lab.runtime.rank.parcels import (
     unpack,
 )
 from avial_lab.runtime.rank.relay import FOLDER
-from avial_lab.runtime.rank.residents import Residents
+from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
@@ -120,7 +120,8 @@ class Probe:
         world = MPI.COMM_WORLD
         line_buffered()
         # The journal first: everything after it may crash.
-        _here.journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        be_a_rank(journal, world.rank, world.size)
         release_shared_memory()
         return Facts(
             rank=world.rank,
@@ -252,7 +253,7 @@ class RunResident:
     """Runs a loaded program on arrays that stay here: `arrays` are their numbers by storage,
     `given` says which rank holds what of them before. New ones come to be. -> Outcome, whose pieces
     say who holds what afterwards. read: an array, of which this box is wanted, and each rank
-    answers what it has of it.
+    answers what it has of it. forgotten: arrays that nobody asks for any more.
     """
 
     key: str
@@ -262,10 +263,12 @@ class RunResident:
     arrays: Mapping[str, int]
     given: tuple[Piece, ...]
     read: tuple[Storage, Box] | None = None
+    forgotten: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
         assert _here.journal is not None, "probe must be called before run"
+        _here.residents.drop(self.forgotten)
         temporaries = _here.keep(self.key)
         kept = temporaries | {
             storage.name: _here.residents.memory(self.arrays[storage.name], storage.nbytes)
@@ -370,7 +373,8 @@ class StepAnswer:
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
-    here, too. read: a result, by its place, of which this box is wanted.
+    here, too. read: a result, by its place, of which this box is wanted. forgotten: arrays that
+    nobody asks for any more.
     """
 
     function: ShardFunction
@@ -379,8 +383,10 @@ class ShardStep:
     parameters: Mapping[str, Any]
     numbers: tuple[int, ...]
     read: tuple[int, Box] | None = None
+    forgotten: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
+        _here.residents.drop(self.forgotten)
         comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
@@ -450,8 +456,7 @@ class DropArrays:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> None:
-        for number in self.numbers:
-            _here.residents.drop(number)
+        _here.residents.drop(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -506,27 +511,27 @@ def run(
     who holds what, and it has no results. given: arrays that the caller has on devices of this
     process, and their places, by storage.
     """
-    if resident is not None:
-        # Arrays that lie elsewhere than planned may be used on devices at other moments.
-        manifest = replace(manifest, inputs=(), stays=())
     _here.turn_to(program)
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
-            memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        if resident is not None:
-            manifest = replace(manifest, inputs=resident)
+            mine = pieces_of(manifest.inputs, rank) if resident is None else ()
+            memory = allocate(manifest, mine, inputs, poison=options.poison, kept=kept)
         room = _here.room_for_events
         driver = options.driver or manifest.driver
         devices = Devices(driver, options.device_seed, options.gpu_memory)
-        seat = Seat(program, rank, memory, journal, recorder, room, devices, given)
+        held = manifest.inputs if resident is None else resident
+        # Arrays that lie elsewhere than planned may be used on devices at other moments.
+        stays = manifest.stays if resident is None else ()
+        seat = Seat(program, rank, memory, held, stays, journal, recorder, room, devices, given)
         session = session_of(manifest, seat)
         with team(
             program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
         ) as hands:
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
+            way = _choose_way(program, manifest, driver)
             session.run()
         failure = session.failure()
         if failure is not None:
@@ -535,7 +540,7 @@ def run(
         if resident is not None:
             return Outcome(
                 rank, session.times(), session.held(), (), session.moves(),
-                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(),
+                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(), way=way,
             )  # fmt: skip
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
@@ -548,6 +553,8 @@ def run(
             team=hands,
             copies=session.copies(),
             taken_bytes=session.taken_bytes(),
+            way=way,
+            touched_bytes=sum(map(touched_bytes, memory.values())) if options.traced else 0,
         )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
@@ -591,20 +598,20 @@ end in the same twelve bits, and waits.
 
 def allocate(
     manifest: Manifest,
-    rank: int,
+    pieces: Sequence[Piece],
     inputs: Sequence[np.ndarray],
     *,
     poison: bool = False,
     kept: dict[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
+    """Flat bytes for every storage, in the manifest's order, with these pieces of the rank's in
+    place.
 
     Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for
     the rest.
     """
     kept = {} if kept is None else kept
     storages = storage_table(manifest)
-    pieces = pieces_of(manifest.inputs, rank)
     memory: dict[str, np.ndarray] = {}
     usable = {
         piece.storage: data for piece, data in zip(pieces, inputs, strict=True) if _usable(data)
@@ -681,9 +688,10 @@ class _Here:
 _here = _Here()
 
 
-def be_a_rank(journal: Journal) -> None:
-    """This process runs programs by itself, with no client that probes it first."""
+def be_a_rank(journal: Journal, rank: int, ranks: int) -> None:
+    """This process runs programs, and keeps arrays, as one of so many."""
     _here.journal = journal
+    _here.residents.rank, _here.residents.ranks = rank, ranks
 
 
 def resident_bytes(number: int, nbytes: int) -> np.ndarray:
@@ -707,6 +715,17 @@ def _set_globals(
     masks, place = _neighbours(manifest)
     world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
+
+
+def _choose_way(program: LoadedProgram, manifest: Manifest, driver: str) -> str:
+    """Of messages between devices, told to the program; in words where there may be any."""
+    if not manifest.drivers or not manifest.uses_mpi:
+        return ""
+    from avial_lab.runtime.rank.device_messages import way_between
+
+    way = way_between(manifest.ranks, driver)
+    program.set_globals({"avial_direct": way.direct})
+    return str(way)
 
 
 def _failure(error: Exception) -> Failure:
