@@ -33,8 +33,9 @@ FREE = Machine(1000.0, float("inf"), 0.0, float("inf"))
 """Messages take no time."""
 
 
-def seconds(d: int, p: int, k: int, schedule: str, **more: bool) -> float:
-    return closed_form(MODEL, Configuration(d, 1, p, k, schedule, **more), FREE)[0]
+def seconds(d: int, p: int, k: int, schedule: str, *, recompute: bool = False) -> float:
+    given = Configuration(d, 1, p, k, schedule, recompute=recompute)
+    return closed_form(MODEL, given, FREE)[0]
 
 
 def test_times_without_messages() -> None:
