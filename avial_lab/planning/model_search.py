@@ -140,7 +140,7 @@ def _configurations(model: ModelCosts, devices: int) -> Iterator[Configuration]:
     for d in _divisors(devices):
         for h in _divisors(devices // d):
             base = Configuration(d, h, devices // d // h)
-            levels = (-1, 1, 2, 3) if model.trained and d > 1 else (-1,)
+            levels = (-1, 1, 2, 3) if model.trained and not model.by_hand and d > 1 else (-1,)
             for zero in levels:
                 yield from _pipelines(model, replace(base, zero=zero))
 

@@ -131,6 +131,7 @@ class _Fusion:
 
 def _of_block(op: ir.Operation, beside: ir.Operation) -> ir.Operation:
     """The operation that it is in, in the block of another."""
-    while op.parent.operation != beside.parent.operation:
+    while op.parent != beside.parent:
+        assert op.parent is not None
         op = op.parent.operation
     return op

@@ -7,7 +7,7 @@ import pytest
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.parallelism import Strategy, spelled
-from avial_lab.planning.sum_algorithms import SumBy, cost_of_sum, fastest_sum
+from avial_lab.planning.sum_algorithms import SumBy, cost_of_sum
 from tests.compiler.passes.distir.divided import assert_divided_is_the_same
 from tests.compiler.passes.distir.test_overlap import divided, scheduled, slow
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
@@ -42,18 +42,6 @@ def test_the_values_are_the_same(by: str, devices: int) -> None:
 )
 def test_with_other_transforms(parallel: str, by: str) -> None:
     check(parallel.format(by).strip())
-
-
-def test_fewer_bytes_or_fewer_rounds() -> None:
-    """On 4 devices: a ring of 6 rounds moves 1.5 of the bytes through each link, doubling 2 in 2
-    rounds; on 3 the one over is folded in.
-    """
-    assert [cost_of_sum(by, 4, 100).rounds for by in SumBy] == [6, 3, 2]
-    assert [cost_of_sum(by, 4, 100).nbytes for by in SumBy] == [150, 500, 200]
-    assert cost_of_sum(SumBy.DOUBLING, 3, 100).rounds == 3
-    assert fastest_sum(4, 100, 1e-5, 1e9)[0].by is SumBy.DOUBLING
-    assert fastest_sum(4, 10**8, 1e-5, 1e9)[0].by is SumBy.RING
-    assert fastest_sum(1, 10, 1e-5, 1e9)[0].by is SumBy.RING
 
 
 ADDED_TO_ALL = """

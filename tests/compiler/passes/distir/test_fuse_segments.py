@@ -29,8 +29,7 @@ PARALLEL = [
 
 
 @pytest.mark.slow
-@pytest.mark.quick("pipeline 2 x 3, fuse")
-@pytest.mark.parametrize("parallel", PARALLEL, ids=PARALLEL)
+@pytest.mark.parametrize("parallel", PARALLEL)
 def test_the_values_are_the_same(parallel: str) -> None:
     assert_divided_is_the_same(training_step(7, WIDTHS), arrays_of(7, WIDTHS), parallel, terms=256)
 
