@@ -31,8 +31,6 @@ from avial_lab.ptensor.elements import stored_dtype
 from avial_lab.ptensor.layouts import Layout, Redistribution
 from avial_lab.ptensor.memory_use import HeldBytes
 from avial_lab.ptensor.recording import (
-    INTEGERS,
-    REALS,
     Argument,
     Memory,
     Recorded,
@@ -55,7 +53,16 @@ from avial_lab.runtime.rank.holders import (
     operands_to,
     sent_for,
 )
-from avial_lab.runtime.rank.interpreter import Declined, Needs, interpreted, needs
+from avial_lab.runtime.rank.interpreter import (
+    INTEGERS,
+    REALS,
+    Declined,
+    Plan,
+    Sent,
+    interpreted,
+    needs,
+    sent,
+)
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
 from avial_lab.trace import Trace
@@ -74,6 +81,17 @@ _SEED_BITS = 32
 
 MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What is computed without compiling it. given: what each rank is to have of the arrays that it
+    takes; made: the names of what comes out.
+    """
+
+    given: Mapping[str, Wanted]
+    made: Sequence[str]
+    plan: Sent
 
 
 @dataclass
@@ -105,8 +123,8 @@ class Connection:
         default_factory=list["tuple[int, weakref.ref[Memory]]"]
     )
     _recorded: dict[bytes, Any] = field(default_factory=dict[bytes, Any])
-    _needs: dict[tuple[str, tuple[Box, ...]], list[Needs]] = field(
-        default_factory=dict["tuple[str, tuple[Box, ...]]", "list[Needs]"]
+    _plans: dict[tuple[Any, ...], _Planned] = field(
+        default_factory=dict["tuple[Any, ...]", "_Planned"]
     )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
@@ -234,8 +252,49 @@ class Connection:
 
     def _interpret(self, recorded: Recorded) -> dict[str, Resident]:
         """NumPy computes, on each rank's part of what is written."""
-        assert recorded.operations is not None
+        planned = self._planned(recorded)
+        operands = [
+            (argument.resident, argument.dtype, wanted)
+            for argument, wanted in (
+                (recorded.arrays[name], wanted) for name, wanted in planned.given.items()
+            )
+            if argument.resident is not None
+        ]
+        name, box, _ = self._wanted or ("", None, None)
+        self.residence.sweep()
+        done = self.residence.step(
+            interpreted,
+            operands,
+            {
+                "plan": planned.plan,
+                "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
+            },
+            len(planned.made),
+            read=(planned.made.index(name), box) if box and name in planned.made else None,
+            together=False,
+        )
+        self._read = done.read
+        self.messages += done.messages
+        self.bytes_moved += done.nbytes
+        self.held.note(resident for resident, _ in done.results)
+        self.interpreted += 1
+        self.runs += 1
+        return {
+            name: resident for name, (resident, _) in zip(planned.made, done.results, strict=True)
+        }
+
+    def _planned(self, recorded: Recorded) -> _Planned:
+        """For arrays that lie as they do now."""
         arrays, ranks = recorded.arrays, self.ranks
+        lie = [
+            each.resident and tuple((p.rank, p.box) for p in each.resident.pieces)
+            for each in arrays.values()
+        ]
+        key = recorded.text, tuple(lie)
+        known = self._plans.get(key)
+        if known is not None:
+            return known
+        assert recorded.operations is not None
         alike = _first_of_each_shape(arrays)
         made = [
             (
@@ -247,46 +306,22 @@ class Connection:
             if name in recorded.written
         ]
         wanted = [{f"%{name}": boxes[r] for name, _, boxes in made} for r in range(ranks)]
-        key = recorded.text, tuple(box for boxes in wanted for box in boxes.values())
-        each = self._needs.get(key)
-        if each is None:
-            each = self._needs[key] = [needs(recorded.operations, boxes) for boxes in wanted]
-            if len(self._needs) > MOST_PROGRAMS:
-                del self._needs[next(iter(self._needs))]
-        given = [
-            (name, argument)
+        each = [needs(recorded.operations, boxes) for boxes in wanted]
+        given = {
+            name: as_told([n.given.get(f"%{name}") for n in each])
             for name, argument in arrays.items()
             if argument.resident is not None and any(f"%{name}" in n.given for n in each)
-        ]
-        operands = [
-            (argument.resident, argument.dtype, as_told([n.given.get(f"%{name}") for n in each]))
-            for name, argument in given
-            if argument.resident is not None
-        ]
-        names = [name for name, _, _ in made]
-        wanted_name, box, _ = self._wanted or ("", None, None)
-        self.residence.sweep()
-        done = self.residence.step(
-            interpreted,
-            operands,
-            {
-                "operations": recorded.operations,
-                "each_needs": each,
-                "given": [f"%{name}" for name, _ in given],
-                "made": [(f"%{name}", shape, boxes) for name, shape, boxes in made],
-            },
-            len(made),
-            read=(names.index(wanted_name), box) if box and wanted_name in names else None,
-        )
-        self._read = done.read
-        self.messages += done.messages
-        self.bytes_moved += done.nbytes
-        self.held.note(resident for resident, _ in done.results)
-        self.interpreted += 1
-        self.runs += 1
-        return {
-            name: resident for (name, _, _), (resident, _) in zip(made, done.results, strict=True)
         }
+        plan = Plan(
+            recorded.operations,
+            each,
+            [f"%{name}" for name in given],
+            [(f"%{name}", shape, boxes) for name, shape, boxes in made],
+        )
+        if len(self._plans) >= MOST_PROGRAMS:
+            del self._plans[next(iter(self._plans))]
+        planned = self._plans[key] = _Planned(given, [name for name, _, _ in made], sent(plan))
+        return planned
 
     def _compute(self, recorded: Recorded) -> dict[str, Resident]:
         program = self._program(recorded)
@@ -431,6 +466,17 @@ class Connection:
             return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
         return self.residence.local(memory.resident, memory.dtype)
 
+    def all_here(self, memory: Memory) -> np.ndarray | None:
+        """The array where it lies, if that is the memory of this process."""
+        if not isinstance(self.residence, OwnRanks) or self.ranks > 1:
+            return None
+        part, _ = self.local(memory)
+        if part.shape != memory.shape:
+            return None
+        if part.size and part.base is not None:
+            part.flags.writeable = True
+        return part
+
     def redistribution(self, memory: Memory, layout: Layout) -> Redistribution:
         """What `redistribute` would move; runs what the array depends on."""
         operands, _ = self._to(memory, layout)
@@ -529,9 +575,10 @@ class _InProcess:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Here, on all of the arrays."""
-        del results, read
+        del results, read, together
         parts = [
             Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
             for resident, part in (

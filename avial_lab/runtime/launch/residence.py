@@ -157,27 +157,31 @@ class Residence:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it
-        raises, on all ranks alike. read: a box of a result, which is to come along.
+        raises, on all ranks alike. read: a box of a result, which is to come along. together: as of
+        a ShardStep.
         """
         ranks = self.cluster.topology.ranks
         numbers = tuple(new_number() for _ in range(results))
+        dropped = self._taken_over()
         plans = [
             step_operands(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands
         ]
         calls = {
             rank: (
                 ShardStep(
-                    function, ranks, tuple(p[rank] for p in plans), parameters, numbers, read
+                    function, ranks, tuple(p[rank] for p in plans), parameters, numbers, read,
+                    together, dropped,
                 ),
             )
             for rank in range(ranks)
-        }
+        }  # fmt: skip
         try:
             home, answers = self._ask(calls, [resident for resident, _, _ in operands])
-        except KeyboardInterrupt:
-            self._dropped.extend((number, 0) for number in numbers)
+        except BaseException:  # they may not have been told
+            self._dropped.extend((number, 0) for number in (*numbers, *dropped))
             raise
         failure = next((a.failure for a in answers.values() if a.failure is not None), None)
         if failure is not None:
@@ -185,11 +189,14 @@ class Residence:
             raise failure
         made: list[tuple[Resident, np.dtype]] = []
         for k, number in enumerate(numbers):
-            shape, dtype, _ = answers[0].results[k]
+            shape, name, _ = answers[0].results[k]
+            dtype = np.dtype(name)
             resident = self._watched(new_resident(shape, dtype.itemsize, number))
             boxes = [(rank, answers[rank].results[k][2]) for rank in range(ranks)]
-            name = resident.storage.name
-            resident.pieces = tuple(Piece(rank, name, box) for rank, box in boxes if not box.empty)
+            storage = resident.storage.name
+            resident.pieces = tuple(
+                Piece(rank, storage, box) for rank, box in boxes if not box.empty
+            )
             resident.home = home
             made.append((resident, dtype))
         return StepDone(
@@ -207,14 +214,20 @@ class Residence:
 
     def sweep(self) -> None:
         """Free on the engines what was forgotten here, once it is worth a call."""
-        dropped = tuple(self._dropped)
-        if len(dropped) < _MOST_KEPT and sum(size for _, size in dropped) < _MOST_KEPT_BYTES:
+        if len(self._dropped) < _MOST_KEPT and (
+            sum(size for _, size in tuple(self._dropped)) < _MOST_KEPT_BYTES
+        ):
             return
-        del self._dropped[: len(dropped)]
-        numbers = tuple(number for number, _ in dropped)
+        numbers = self._taken_over()
         ranks = range(self.cluster.topology.ranks)
         with suppress(ClusterError):  # engines that died keep nothing; who needs them is told next
             self._ask({rank: (DropArrays(numbers),) for rank in ranks})
+
+    def _taken_over(self) -> tuple[int, ...]:
+        """The numbers of what was forgotten, which the engines are told now."""
+        dropped = tuple(self._dropped)
+        del self._dropped[: len(dropped)]
+        return tuple(number for number, _ in dropped)
 
     def _ask(
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
@@ -234,7 +247,8 @@ class Residence:
                     stopped = _until_none_is_missing(lambda: _wait(engines, asked, more))
                     answers = {rank: future.result() for rank, future in asked.items()}
                     engines.forget(list(asked.values()))
-                    answers |= _fetched(engines, calls, answers)
+                    if engines.hub is not None:
+                        answers |= _fetched(engines, calls, answers)
             except _Died as died:
                 raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:

@@ -343,12 +343,12 @@ NOTHING = Box((0,), (0,))
 @dataclass(frozen=True)
 class StepOperand:
     """An array that stays here, for library code: this rank's `box` of it, and what has to come
-    for that from other ranks, or go to them.
+    for that from other ranks, or go to them. dtype: as NumPy writes it, which travels faster.
     """
 
     number: int
     storage: Storage
-    dtype: np.dtype
+    dtype: str
     box: Box
     sends: tuple[tuple[int, Box], ...] = ()
     receives: tuple[tuple[int, Box], ...] = ()
@@ -356,21 +356,23 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class StepAnswer:
-    """Of each result of library code: the array's shape and type, and this rank's box of it; what
-    this rank sent. read: as an Outcome's.
+    """Of each result of library code: the array's shape and type (as a StepOperand's), and this
+    rank's box of it; what this rank sent. read: as an Outcome's.
     """
 
-    results: tuple[tuple[tuple[int, ...], np.dtype, Box], ...] = ()
+    results: tuple[tuple[tuple[int, ...], str, Box], ...] = ()
     messages: int = 0
     nbytes: int = 0
     failure: Exception | None = None
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
 
 
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
-    here, too. read: a result, by its place, of which this box is wanted.
+    here, too. read: a result, by its place, of which this box is wanted. together: the ranks tell
+    each other something in the function, and wait for one that has failed there. dropped: arrays
+    that nobody asks for any more, as of DropArrays.
     """
 
     function: ShardFunction
@@ -379,8 +381,12 @@ class ShardStep:
     parameters: Mapping[str, Any]
     numbers: tuple[int, ...]
     read: tuple[int, Box] | None = None
+    together: bool = True
+    dropped: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
+        for number in self.dropped:
+            _here.residents.drop(number)
         comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
@@ -392,14 +398,17 @@ class ShardStep:
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
-            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = elements[(..., *operand.box.slices)].view(np.dtype(operand.dtype))
             part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
-            results = called(self.function, shards, peers, self.parameters)
+            if self.together:
+                results = called(self.function, shards, peers, self.parameters)
+            else:
+                results = self.function(shards, peers, **self.parameters)
         except Exception as error:  # the boundary of the engine: it travels as data
             return StepAnswer(failure=error)
-        told: list[tuple[tuple[int, ...], np.dtype, Box]] = []
+        told: list[tuple[tuple[int, ...], str, Box]] = []
         for number, result in zip(self.numbers, results, strict=True):
             storage = Storage("", result.shape, result.part.itemsize, ())
             memory = _here.residents.memory(number, storage.nbytes)
@@ -410,14 +419,14 @@ class ShardStep:
                 elements = _elements(memory, storage)
                 part = np.ascontiguousarray(result.part).view(elements.dtype)
                 elements[box.slices] = part.reshape(box.shape)
-            told.append((result.shape, result.part.dtype, box))
-        read: tuple[tuple[Box, np.ndarray], ...] = ()
+            told.append((result.shape, result.part.dtype.str, box))
+        read: tuple[tuple[Box, bytes], ...] = ()
         if self.read is not None and results[self.read[0]].part.size:
             read = _read_of(results[self.read[0]], self.read[1])
         return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
 
 
-def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
+def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, bytes], ...]:
     common = shard.box.intersection(box)
     if common is None:
         return ()
@@ -425,7 +434,7 @@ def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
         slice(a - start, b - start)
         for a, b, start in zip(common.start, common.stop, shard.start, strict=True)
     )
-    return ((common, as_bytes(shard.part[(..., *place)])),)
+    return ((common, shard.part[(..., *place)].tobytes()),)
 
 
 def _peers(ranks: int) -> Peers:

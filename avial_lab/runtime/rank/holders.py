@@ -68,7 +68,9 @@ class StepDone:
     read: np.ndarray | None = None
 
 
-def joined(box: Box, dtype: np.dtype, parts: Iterable[tuple[Box, np.ndarray]]) -> np.ndarray | None:
+def joined(
+    box: Box, dtype: np.dtype, parts: Iterable[tuple[Box, np.ndarray | bytes]]
+) -> np.ndarray | None:
     """The box of an array, of boxes of it and their flat bytes; None unless that is each of its
     elements once.
     """
@@ -129,7 +131,9 @@ def step_operands(
             sends[holder].append((rank, common))
             receives[rank].append((holder, common))
     return [
-        StepOperand(resident.number, storage, dtype, boxes[r], tuple(sends[r]), tuple(receives[r]))
+        StepOperand(
+            resident.number, storage, dtype.str, boxes[r], tuple(sends[r]), tuple(receives[r])
+        )
         for r in range(ranks)
     ]
 
