@@ -203,7 +203,9 @@ class Array:
         part = within[tuple(subscripts)]
         part = part.transpose(np.argsort(dims)) if dims else part
         array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
-        return np.array(array, dtype=dtype, copy=True)
+        # What has come is nobody else's, but where one element stands for many.
+        fresh = array.shape == within.shape and array.flags.c_contiguous
+        return np.array(part if fresh else array, dtype=dtype, copy=None if fresh else True)
 
     def __float__(self) -> float:
         return float(np.asarray(self))

@@ -166,10 +166,14 @@ class Connection:
         """The recording to add to."""
         return self.recording
 
-    def meet(self, what: str) -> None:
-        """All ranks of a script are about to do that, and have recorded the same before."""
-        if self.lockstep is not None:
-            self.lockstep.meet(what, told(persons_line()), self.recording.fingerprint)
+    def meet(self, what: str, own: bytes = b"") -> bool:
+        """All ranks of a script are about to do that, and have recorded the same before. Whether
+        all of them have the same `own`.
+        """
+        if self.lockstep is None:
+            return True
+        line, said = told(persons_line()), self.recording.fingerprint
+        return self.lockstep.meet(what, line, said, own)
 
     def _note(self, what: str, array: np.ndarray) -> None:
         """All ranks of a script bring the same in."""
@@ -198,11 +202,15 @@ class Connection:
         if self.recording.is_full(for_certain=self.lockstep is not None):
             self.run()
 
-    def run(self, read: tuple[Memory, Box] | None = None) -> np.ndarray | None:
+    def run(
+        self, read: tuple[Memory, Box] | None = None, *, met: bool = False
+    ) -> np.ndarray | None:
         """Run what is recorded. Whatever happens, the next recording begins empty. read: what is
-        wanted of an array then, which is the result where it has come along.
+        wanted of an array then, which is the result where it has come along. met: all ranks of a
+        script have recorded the same.
         """
-        self.meet("runs what is recorded")
+        if not met:
+            self.meet("runs what is recorded")
         recording, self.recording = self.recording, Recording(device=self.device)
         recorded = recording.finish(self._recorded)
         self._writing = False
@@ -511,8 +519,7 @@ class Connection:
 
     def take(self, memory: Memory, box: Box) -> np.ndarray:
         """That box of it, here; runs what it depends on."""
-        self.meet("asks for the elements of an array")
-        if self.lockstep is None or not memory.shape:
+        if self.meet(f"reads the array{_which(memory)}", f"{box}".encode()):
             return self._taken(memory, box)
         # Each rank of a script may look at another part: all take part in what anybody asks for.
         assert isinstance(self.residence, OwnRanks)
@@ -524,7 +531,7 @@ class Connection:
         nbytes = box.size * memory.dtype.itemsize
         read: np.ndarray | None = None
         if memory.value is not None or memory.name is not None:
-            read = self.run((memory, box) if nbytes <= MOST_READ_BYTES else None)
+            read = self.run((memory, box) if nbytes <= MOST_READ_BYTES else None, met=True)
         refuse_lost(memory)
         self.gathers += 1
         self.gathered_bytes += nbytes
@@ -612,6 +619,13 @@ def _first_of_each_shape(arrays: Mapping[str, Argument]) -> dict[tuple[int, ...]
         if argument.resident is not None:
             found.setdefault(argument.shape, argument.resident)
     return found
+
+
+def _which(memory: Memory) -> str:
+    """What all ranks of a script call it."""
+    if memory.resident is not None:
+        return f" number {memory.resident.number}"
+    return f" recorded as {memory.value or memory.name}" if memory.value or memory.name else ""
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:

@@ -56,6 +56,7 @@ from avial_lab.runtime.rank.parcels import (
     ALIGNMENT,
     aligned_empty,
     as_bytes,
+    large_sizes,
     mapped_bytes,
     pack,
     unpack,
@@ -284,11 +285,11 @@ class RunResident:
 
     def _read_of(
         self, held: Sequence[Piece], memory: Mapping[str, np.ndarray], storage: Storage, box: Box
-    ) -> tuple[tuple[Box, np.ndarray], ...]:
+    ) -> tuple[tuple[Box, bytes], ...]:
         those = [piece for piece in held if piece.storage == storage.name]
         elements = _elements(memory[storage.name], storage)
         found = (each.intersection(box) for each in holders_of(those).get(self.rank, ()))
-        return tuple((part, as_bytes(elements[(..., *part.slices)])) for part in found if part)
+        return tuple((part, elements[(..., *part.slices)].tobytes()) for part in found if part)
 
 
 @dataclass(frozen=True)
@@ -305,9 +306,26 @@ class KeepPieces:
         parcels = (*parcels, *_here.take_staged(-self.number))
         memory = _here.residents.memory(self.number, self.storage.nbytes)
         elements = _elements(memory, self.storage)
-        sizes = [box.size * self.storage.itemsize for box in self.boxes]
-        for box, data in zip(self.boxes, unpack(parcels, sizes), strict=True):
-            elements[box.slices] = data.view(elements.dtype).reshape(box.shape)
+        for box, data in zip(self.boxes, unpack(parcels, self._sizes), strict=True):
+            place = elements[(..., *box.slices)]
+            if place.ctypes.data != data.ctypes.data:
+                place[...] = data.view(elements.dtype).reshape(box.shape)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [box.size * self.storage.itemsize for box in self.boxes]
+
+    def landings(self, parcels: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Of each parcel the memory that it is for, where that is in one piece."""
+        memory = _here.residents.memory(self.number, self.storage.nbytes)
+        elements = _elements(memory, self.storage)
+        places: list[np.ndarray | None] = [None]
+        for size, box in zip(self._sizes, self.boxes, strict=True):
+            if large_sizes([size]):
+                place = elements[(..., *box.slices)]
+                flat = place.flags.c_contiguous
+                places.append(place.reshape(-1).view(np.uint8) if flat else None)
+        return places if len(places) == len(parcels) else [None] * len(parcels)
 
 
 @dataclass(frozen=True)

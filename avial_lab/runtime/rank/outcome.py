@@ -79,7 +79,7 @@ class Outcome:
     taken_bytes: tuple[tuple[str, int], ...] = ()
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message
