@@ -93,6 +93,7 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
         "rows": [_facts_of_file(row) for row in found.rows],
         "best": best and _facts_of_file(best),
         "front": [row.words for row in found.front],
+        "left_out": list(found.left_out),
     }
     print(json.dumps(facts, indent=2))
     return 0
@@ -108,6 +109,8 @@ def _facts_of_file(row: SearchRow) -> dict[str, Any]:
         "schedule": given.schedule,
         "zero": given.zero if given.zero >= 0 else None,
         "recompute": given.recompute,
+        "overlap": given.overlap,
+        "stages": [list(each) for each in given.inside] or None,
         "parallel": row.words,
         "feasible": row.feasible,
         "reason": row.reason,

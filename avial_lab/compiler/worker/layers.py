@@ -41,7 +41,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.memory import held_bytes
-from avial_lab.planning.model_search import Layer, ModelCosts
+from avial_lab.planning.model_costs import Layer, ModelCosts
 from avial_lab.planning.optimizers import Optimizer
 from avial_lab.planning.schedule import Schedule, Sync
 from avial_lab.planning.simulator.ranks import simulated

@@ -332,7 +332,8 @@ def _of_node(
             node = roads.topology.node_of[r]
             uses.append((roads.resources.cores(node), cores))
             if rate:
-                uses.append((roads.resources.memory(node), rate))
+                domain = roads.topology.domain_of[r]
+                uses.append((roads.resources.memory(node, domain), rate))
         found.append(uses)
     return found
 

@@ -179,11 +179,11 @@ void avial_finish(void);
 
 /* A whole run as the only rank: entry: what it calls with a memref descriptor for each of `arrays`
  * arrays, whose shapes are as in `avial_setup`. given: the caller's array of so many `bytes`, or
- * NULL. uses: `HereUse`s. memory: where the program works on arrays that it writes, and on those
- * nobody has given; with `in_place` it writes the caller's own ones. Without, these change when
- * everything went well, and not before. Memory that the program had taken when an assertion failed
- * stays taken (`avial_reclaim`). bell: a descriptor that SIGINT writes to, or -1; the run then ends
- * when somebody calls `avial_stop_here`. */
+ * NULL. uses: `HereUse`s. memory: where the program works on arrays that nobody has given, and on
+ * those that are not aligned; without `in_place` also where it keeps what is in those that it
+ * writes, which get it back where not everything went well. Memory that the program had taken when
+ * an assertion failed stays taken (`avial_reclaim`). bell: a descriptor that SIGINT writes to, or
+ * -1; the run then ends when somebody calls `avial_stop_here`. */
 typedef struct {
     void *entry;
     int64_t arrays;
