@@ -80,7 +80,7 @@ class Line:
     def fill(self, target: np.ndarray) -> None:
         """Flat bytes, with what the other end has `put`."""
         if self.stage is None:
-            _fill(self, memoryview(target))
+            _fill(self, target.data)
             return
         for k, low in enumerate(range(0, len(target), STAGE_BYTES)):
             part = target[low : low + STAGE_BYTES]
