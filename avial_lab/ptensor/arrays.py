@@ -23,16 +23,17 @@ _SHOWN = 1000
 """Elements from which on an array is shown by its description alone."""
 
 
-def _is_simple(x: Array, other: Any) -> bool:
-    """Whether nobody has to ask where the other operand is, and what it is."""
+def _is_plain(x: Array, name: str, other: Any) -> bool:
+    """Whether nobody has to look at the usual operands again: every operation goes through here."""
     kind = type(other)
-    return kind is float or kind is int or (kind is Array and other._xp is x._xp)
+    usual = kind is float or kind is int or (kind is Array and other._xp is x._xp)
+    return usual and name in x._xp.plain
 
 
 def _operator(name: str) -> Callable[[Array, Any], Any]:
     def operate(self: Array, other: Any) -> Any:
-        if _is_simple(self, other):
-            return self._xp.of_two[name](self, other)
+        if _is_plain(self, name, other):
+            return self._xp.plain[name](self, other)
         return self._with(name, self, other)
 
     return operate
@@ -40,8 +41,8 @@ def _operator(name: str) -> Callable[[Array, Any], Any]:
 
 def _reflected(name: str) -> Callable[[Array, Any], Any]:
     def operate(self: Array, other: Any) -> Any:
-        if _is_simple(self, other):
-            return self._xp.of_two[name](other, self)
+        if _is_plain(self, name, other):
+            return self._xp.plain[name](other, self)
         return self._with(name, other, self)
 
     return operate
@@ -348,13 +349,7 @@ class Array:
     __mod__, __rmod__ = _operator("remainder"), _reflected("remainder")
     __imod__ = _in_place("remainder")
     __pow__, __rpow__, __ipow__ = _operator("pow"), _reflected("pow"), _in_place("pow")
-
-    def __matmul__(self, other: Any) -> Any:
-        return self._with("matmul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._with("matmul", other, self)
-
+    __matmul__, __rmatmul__ = _operator("matmul"), _reflected("matmul")
     __and__, __rand__ = _operator("bitwise_and"), _reflected("bitwise_and")
     __iand__ = _in_place("bitwise_and")
     __or__, __ror__ = _operator("bitwise_or"), _reflected("bitwise_or")

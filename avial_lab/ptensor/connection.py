@@ -65,6 +65,7 @@ from avial_lab.runtime.rank.interpreter import (
 )
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
+from avial_lab.runtime.rank.traces import Ran
 from avial_lab.trace import Trace
 
 if TYPE_CHECKING:  # loads ipyparallel, without which ranks do that mpiexec has started
@@ -112,10 +113,10 @@ class Connection:
     steps: int = 0
     messages: int = 0
     bytes_moved: int = 0
-    trace: Trace | None = None
     always_compiled: bool = False
     held: HeldBytes = field(default_factory=HeldBytes)
     _last: Recorded | None = None
+    _ran: Ran | None = None
     _wanted: tuple[str, Box, np.dtype] | None = None
     _read: np.ndarray | None = None
     _writing: bool = False
@@ -128,6 +129,8 @@ class Connection:
     )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
+    _ran_last: dict[str, Ran] = field(default_factory=dict[str, Ran])
+    """Of each of these its last run."""
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
         default_factory=OrderedDict
     )
@@ -230,7 +233,17 @@ class Connection:
     @property
     def last(self) -> Program | None:
         """That of the last run; compiled now where it has not been."""
-        return None if self._last is None else self._program(self._last)
+        if self._last is None:
+            return None
+        program = self._program(self._last)
+        if self._last.text in self._ran_last:
+            program.trace = self._ran_last[self._last.text].trace
+        return program
+
+    @property
+    def trace(self) -> Trace | None:
+        """What happened when, of the last run of a compiled program."""
+        return None if self._ran is None else self._ran.trace
 
     def _run(self, recorded: Recorded) -> dict[str, Resident]:
         self._last = recorded
@@ -269,7 +282,6 @@ class Connection:
             if argument.resident is not None
         ]
         name, box, _ = self._wanted or ("", None, None)
-        self.residence.sweep()
         done = self.residence.step(
             interpreted,
             operands,
@@ -338,22 +350,21 @@ class Connection:
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
         }
-        self.residence.sweep()
         try:
-            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
+            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
         except LostArray:
             self._tables.clear()  # of engines that are gone; what else they had is told now
-            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
+            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
         self.held.note(residents.values())
-        self.trace = program.trace = trace
-        self.messages += sum(move.messages for move in self.trace.moves)
-        self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
+        self._ran = self._ran_last[recorded.text] = ran
+        self.messages += sum(move.messages for move in ran.moves)
+        self.bytes_moved += sum(move.nbytes for move in ran.moves)
         self.runs += 1
         return residents
 
     def _run_program(
         self, program: Program, arrays: Mapping[str, Resident]
-    ) -> tuple[Trace, np.ndarray | None]:
+    ) -> tuple[Ran, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
             return self.residence.run_program(program, arrays), None
         return self.residence.run(program.binary, arrays, read=self._wanted)
@@ -370,7 +381,7 @@ class Connection:
             self.compiled += 1
             self._programs[recorded.text] = known
             if len(self._programs) > MOST_PROGRAMS:
-                self._programs.popitem(last=False)
+                self._ran_last.pop(self._programs.popitem(last=False)[0], None)
         self._programs.move_to_end(recorded.text)
         return known
 
@@ -419,7 +430,6 @@ class Connection:
                 memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
             assert memory.resident is not None
             given.append((memory.resident, memory.dtype, wanted))
-        self.residence.sweep()
         done = self.residence.step(function, given, parameters, results)
         self.messages += done.messages
         self.bytes_moved += done.nbytes
@@ -561,7 +571,7 @@ class _InProcess:
     def take(self, resident: Resident, dtype: np.dtype, box: Box) -> np.ndarray:
         return self.arrays[resident.number].view(dtype)[(..., *box.slices)].copy()
 
-    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Ran:
         given: dict[str, np.ndarray] = {}
         for name, resident in arrays.items():
             like = program.arrays[name]
@@ -572,7 +582,7 @@ class _InProcess:
         trace = replace(program, arrays=given).run(self.place)
         for name, resident in arrays.items():
             self._keep(resident, given[name])
-        return trace
+        return Ran(trace.moves, lambda: trace)
 
     def step(
         self,
@@ -603,9 +613,6 @@ class _InProcess:
 
     def taken_bytes(self) -> list[int]:
         return [sum(array.nbytes for array in self.arrays.values())]
-
-    def sweep(self) -> None:
-        """What is forgotten is gone already."""
 
     def _keep(self, resident: Resident, array: np.ndarray) -> None:
         self.arrays[resident.number] = array

@@ -109,9 +109,10 @@ class Namespace(NumpyNames, Library):
         self.device = connection.device
         self.family = {} if family is None else family
         self.family[self.device] = self
+        self.plain: dict[str, Callable[..., Array]] = {}
+        """Functions of two operands that are this namespace's arrays, or numbers."""
         for name in DTYPES:
             setattr(self, name, np.dtype(name))
-        self.of_two = {name: self._binary_function(name) for name in BINARY}
         for name in (*UNARY, *BINARY, *_LIBRARY):
             setattr(self, name, self._ufunc(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
@@ -623,6 +624,8 @@ class Namespace(NumpyNames, Library):
             if x._xp is not self:
                 raise MixedArrays(self.zeros(0), x)
             return x.value()
+        if type(x) is float and kind is not None:
+            return self.connection.recording.number(x, kind)
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
         if isinstance(x, np.ndarray | np.generic):
@@ -699,11 +702,16 @@ class Namespace(NumpyNames, Library):
     def _ufunc(self, name: str) -> Callable[..., Array]:
         """A function of elements, with the arguments and the functions of NumPy's."""
         ufunc: np.ufunc = getattr(np, {**UNARY, **BINARY}.get(name, name))
+        make = (
+            self._unary_function
+            if name in UNARY
+            else self._binary_function
+            if name in BINARY
+            else self._library_function
+        )
+        function: Callable[..., Array] = make(name)
         if name in BINARY:
-            function = self.of_two[name]
-        else:
-            make = self._unary_function if name in UNARY else self._library_function
-            function = make(name)
+            self.plain[name] = function
         made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
         return self._with_methods(made, name, ufunc) if name in BINARY else made
 

@@ -188,7 +188,10 @@ MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
 MOST_KNOWN = 512
 """Recordings whose programs are kept."""
 
-MOST_FORMS, _MARK_BYTES = 1 << 15, 12
+MOST_FORMS = 1 << 15
+"""Operations on operands of given types whose texts are kept."""
+
+_MARK_BYTES = 12
 
 _FORMS: dict[tuple[Any, ...], _Form] = {}
 
@@ -639,6 +642,7 @@ def _are_interpreted(statements: Sequence[_Statement]) -> bool:
 
 
 def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
+    """Whether whoever computes it gets the same bits."""
     if op.kind in ("unary", "binary"):
         return is_exact(op.function, operands[0].dtype)
     if op.kind == "cast":

@@ -121,7 +121,8 @@ class Probe:
         world = MPI.COMM_WORLD
         line_buffered()
         # The journal first: everything after it may crash.
-        _here.journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        be_a_rank(journal, world.rank, world.size)
         release_shared_memory()
         return Facts(
             rank=world.rank,
@@ -253,7 +254,7 @@ class RunResident:
     """Runs a loaded program on arrays that stay here: `arrays` are their numbers by storage,
     `given` says which rank holds what of them before. New ones come to be. -> Outcome, whose pieces
     say who holds what afterwards. read: an array, of which this box is wanted, and each rank
-    answers what it has of it.
+    answers what it has of it. forgotten: arrays that nobody asks for any more.
     """
 
     key: str
@@ -263,10 +264,12 @@ class RunResident:
     arrays: Mapping[str, int]
     given: tuple[Piece, ...]
     read: tuple[Storage, Box] | None = None
+    forgotten: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
         assert _here.journal is not None, "probe must be called before run"
+        _here.residents.drop(self.forgotten)
         temporaries = _here.keep(self.key)
         kept = temporaries | {
             storage.name: _here.residents.memory(self.arrays[storage.name], storage.nbytes)
@@ -388,9 +391,9 @@ class StepAnswer:
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
-    here, too. read: a result, by its place, of which this box is wanted. together: the ranks tell
-    each other something in the function, and wait for one that has failed there. dropped: arrays
-    that nobody asks for any more, as of DropArrays.
+    here, too. read: a result, by its place, of which this box is wanted. forgotten: arrays that
+    nobody asks for any more. together: the ranks tell each other something in the function, and
+    wait for one that has failed there.
     """
 
     function: ShardFunction
@@ -399,12 +402,11 @@ class ShardStep:
     parameters: Mapping[str, Any]
     numbers: tuple[int, ...]
     read: tuple[int, Box] | None = None
+    forgotten: tuple[int, ...] = ()
     together: bool = True
-    dropped: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
-        for number in self.dropped:
-            _here.residents.drop(number)
+        _here.residents.drop(self.forgotten)
         comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
@@ -477,8 +479,7 @@ class DropArrays:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> None:
-        for number in self.numbers:
-            _here.residents.drop(number)
+        _here.residents.drop(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -533,21 +534,20 @@ def run(
     who holds what, and it has no results. given: arrays that the caller has on devices of this
     process, and their places, by storage.
     """
-    if resident is not None:
-        # Arrays that lie elsewhere than planned may be used on devices at other moments.
-        manifest = replace(manifest, inputs=(), stays=())
     _here.turn_to(program)
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
-            memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        if resident is not None:
-            manifest = replace(manifest, inputs=resident)
+            mine = pieces_of(manifest.inputs, rank) if resident is None else ()
+            memory = allocate(manifest, mine, inputs, poison=options.poison, kept=kept)
         room = _here.room_for_events
         driver = options.driver or manifest.driver
         devices = Devices(driver, options.device_seed, options.gpu_memory)
-        seat = Seat(program, rank, memory, journal, recorder, room, devices, given)
+        held = manifest.inputs if resident is None else resident
+        # Arrays that lie elsewhere than planned may be used on devices at other moments.
+        stays = manifest.stays if resident is None else ()
+        seat = Seat(program, rank, memory, held, stays, journal, recorder, room, devices, given)
         session = session_of(manifest, seat)
         with team(
             program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
@@ -618,20 +618,20 @@ end in the same twelve bits, and waits.
 
 def allocate(
     manifest: Manifest,
-    rank: int,
+    pieces: Sequence[Piece],
     inputs: Sequence[np.ndarray],
     *,
     poison: bool = False,
     kept: dict[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
+    """Flat bytes for every storage, in the manifest's order, with these pieces of the rank's in
+    place.
 
     Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for
     the rest.
     """
     kept = {} if kept is None else kept
     storages = storage_table(manifest)
-    pieces = pieces_of(manifest.inputs, rank)
     memory: dict[str, np.ndarray] = {}
     usable = {
         piece.storage: data for piece, data in zip(pieces, inputs, strict=True) if _usable(data)
@@ -708,9 +708,10 @@ class _Here:
 _here = _Here()
 
 
-def be_a_rank(journal: Journal) -> None:
-    """This process runs programs by itself, with no client that probes it first."""
+def be_a_rank(journal: Journal, rank: int, ranks: int) -> None:
+    """This process runs programs, and keeps arrays, as one of so many."""
     _here.journal = journal
+    _here.residents.rank, _here.residents.ranks = rank, ranks
 
 
 def resident_bytes(number: int, nbytes: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,8 +36,12 @@ def touched_bytes(memory: np.ndarray) -> int:
 
 @dataclass
 class Residents:
-    """The resident arrays of this process by their numbers, which the client deals out."""
+    """The resident arrays of this process by their numbers, which the client deals out. rank,
+    ranks: whose rows, as loops are divided, are dense in memory.
+    """
 
+    rank: int = 0
+    ranks: int = 1
     arrays: dict[int, np.ndarray] = field(default_factory=dict)
     free: dict[int, list[np.ndarray]] = field(default_factory=dict)
 
@@ -44,8 +49,12 @@ class Residents:
         """The memory of the array, made where it is new: its contents are then undefined."""
         if number not in self.arrays:
             again = self.free.get(nbytes)
-            self.arrays[number] = again.pop() if again else mapped_bytes(nbytes)
+            self.arrays[number] = again.pop() if again else self._made(nbytes)
         return self.arrays[number]
+
+    def _made(self, nbytes: int) -> np.ndarray:
+        first, end = (nbytes * r // self.ranks for r in (self.rank, self.rank + 1))
+        return mapped_bytes(nbytes, dense=(first, end))
 
     def taken_bytes(self) -> int:
         """Of physical memory: pages that were touched, of arrays and of what is held for new
@@ -54,11 +63,12 @@ class Residents:
         free = (memory for those in self.free.values() for memory in those)
         return sum(map(touched_bytes, (*self.arrays.values(), *free)))
 
-    def drop(self, number: int) -> None:
-        """What an array that was never touched here leaves is nothing."""
-        memory = self.arrays.pop(number, None)
-        if memory is None:
-            return
-        held = sum(size * len(those) for size, those in self.free.items())
-        if held + memory.nbytes <= MOST_FREE_BYTES:
-            self.free.setdefault(memory.nbytes, []).append(memory)
+    def drop(self, numbers: Iterable[int]) -> None:
+        """The memory of these arrays is free; one that was never touched here has none."""
+        for number in numbers:
+            memory = self.arrays.pop(number, None)
+            if memory is None:
+                continue
+            held = sum(size * len(those) for size, those in self.free.items())
+            if held + memory.nbytes <= MOST_FREE_BYTES:
+                self.free.setdefault(memory.nbytes, []).append(memory)

@@ -5,7 +5,9 @@ Manifest, Times of all ranks -> Trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +17,27 @@ from avial_lab.core.runtime_constants import RunEvent
 from avial_lab.machine.devices import kind_named, label_with
 from avial_lab.runtime.rank.clock import Times, aligned
 from avial_lab.runtime.rank.outcome import Outcome
-from avial_lab.trace import EventKind, Total, Trace
+from avial_lab.trace import EventKind, Move, Total, Trace
+
+
+@dataclass
+class Ran:
+    """A run that is over: what its ranks sent, and its Trace, which is made when somebody looks at
+    it; runs of some ten microseconds are often followed by the next.
+    """
+
+    moves: tuple[Move, ...]
+    make: Callable[[], Trace]
+
+    @cached_property
+    def trace(self) -> Trace:
+        return self.make()
+
+
+def ran(manifest: Manifest, outcomes: Sequence[Outcome]) -> Ran:
+    """As `trace_of`, later."""
+    moves = tuple(move for outcome in outcomes for move in outcome.moves)
+    return Ran(moves, lambda: trace_of(manifest, outcomes))
 
 
 def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
