@@ -62,7 +62,7 @@ from avial_lab.runtime.rank.parcels import (
     unpack,
 )
 from avial_lab.runtime.rank.relay import FOLDER
-from avial_lab.runtime.rank.residents import Residents
+from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
@@ -554,6 +554,7 @@ def run(
         ) as hands:
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
+            way = _choose_way(program, manifest, driver)
             session.run()
         failure = session.failure()
         if failure is not None:
@@ -562,7 +563,7 @@ def run(
         if resident is not None:
             return Outcome(
                 rank, session.times(), session.held(), (), session.moves(),
-                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(),
+                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(), way=way,
             )  # fmt: skip
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
@@ -575,6 +576,8 @@ def run(
             team=hands,
             copies=session.copies(),
             taken_bytes=session.taken_bytes(),
+            way=way,
+            touched_bytes=sum(map(touched_bytes, memory.values())) if options.traced else 0,
         )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
@@ -735,6 +738,17 @@ def _set_globals(
     masks, place = _neighbours(manifest)
     world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
+
+
+def _choose_way(program: LoadedProgram, manifest: Manifest, driver: str) -> str:
+    """Of messages between devices, told to the program; in words where there may be any."""
+    if not manifest.drivers or not manifest.uses_mpi:
+        return ""
+    from avial_lab.runtime.rank.device_messages import way_between
+
+    way = way_between(manifest.ranks, driver)
+    program.set_globals({"avial_direct": way.direct})
+    return str(way)
 
 
 def _failure(error: Exception) -> Failure:

@@ -20,18 +20,25 @@ MOST_FREE_BYTES = 1 << 30
 
 
 def touched_bytes(memory: np.ndarray) -> int:
-    """Of whole pages; all of it where the system does not tell which are there."""
+    """Of whole pages, and what of its first and last page is its own; all of it where the system
+    does not tell which are there.
+    """
     if not memory.nbytes:
         return 0
-    pages = np.zeros(-(-memory.nbytes // mmap.PAGESIZE), np.uint8)
+    begin, page = memory.ctypes.data, mmap.PAGESIZE
+    end, first = begin + memory.nbytes, begin - begin % page
+    there = np.zeros(-(-(end - first) // page), np.uint8)
     try:
         ask = ctypes.CDLL(None).mincore
     except AttributeError:
         return memory.nbytes
-    place, size = ctypes.c_void_p(memory.ctypes.data), ctypes.c_size_t(memory.nbytes)
-    if ask(place, size, ctypes.c_void_p(pages.ctypes.data)):
+    place, size = ctypes.c_void_p(first), ctypes.c_size_t(end - first)
+    if ask(place, size, ctypes.c_void_p(there.ctypes.data)):
         return memory.nbytes
-    return int((pages & 1).sum()) * mmap.PAGESIZE
+    own = np.full(there.size, page)
+    own[0] -= begin - first
+    own[-1] -= first + page * there.size - end
+    return int(own[(there & 1) != 0].sum())
 
 
 @dataclass

@@ -252,7 +252,7 @@ class OwnedSession:
         )
 
     def moves(self) -> tuple[Move, ...]:
-        return self._ownership.moves()
+        return self._ownership.moves(self.manifest.ranks)
 
     def copies(self) -> tuple[Copy, ...]:
         return self._ownership.copies(self.manifest.ranks)

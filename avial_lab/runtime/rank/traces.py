@@ -49,6 +49,7 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
     rows.sort(key=lambda row: (row.start_ns, row.end_ns, row.rank))
     origin = rows[0].start_ns if rows else 0
     moves = tuple(move for outcome in ranks for move in outcome.moves)
+    held = tuple(outcome.touched_bytes for outcome in ranks)
     dropped = tuple(taken[rank].dropped for rank in sorted(taken))
     return Trace(
         ranks=manifest.ranks,
@@ -58,6 +59,7 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         moves=moves,
         copies=tuple(copy for outcome in ranks for copy in outcome.copies),
         taken_bytes=tuple(sorted(taken for each in ranks for taken in each.taken_bytes)),
+        held_bytes=held if any(held) else (),
         clock_error_s=_clock_error_s(taken.values()),
         around=tuple(row.event(origin) for row in _asides(taken)) if rows else (),
         totals=tuple(total for rank, times in taken.items() for total in _totals(rank, times)),
@@ -65,9 +67,17 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         turns=next((times.turns for times in taken.values()), ()),
         ends_s=_ends_s(taken, origin) if any(dropped) else (),
         threads=tuple(outcome.team.count for outcome in ranks),
-        note="; ".join(dict.fromkeys(o.team.note for o in ranks if o.team.note)),
+        note="; ".join(dict.fromkeys(filter(None, _notes(ranks, moves)))),
         machine="; ".join(dict.fromkeys(t.machine for t in taken.values() if t.machine)),
     )
+
+
+def _notes(outcomes: Iterable[Outcome], moves: Iterable[Move]) -> Iterator[str]:
+    """Of threads; and which way messages between devices went, where there were any."""
+    between = any(move.devices for move in moves)
+    for outcome in outcomes:
+        yield outcome.team.note
+        yield outcome.way if between else ""
 
 
 def _clock_error_s(taken: Iterable[Times]) -> float:
