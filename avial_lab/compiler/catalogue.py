@@ -344,6 +344,12 @@ NORMALISE = Pipeline(
             at="avial_lab.compiler.passes.tasks.inline_calls:InlineCalls",
         ),
         Row(
+            "globals-to-memory",
+            what="Allocates the globals that launches use, with their values, in the function.",
+            why="After inline-calls, which writes out the functions that name them.",
+            at="avial_lab.compiler.passes.tasks.globals_to_memory:GlobalsToMemory",
+        ),
+        Row(
             "remove-empty-loops",
             what="Erases loops whose constant bounds leave no iteration.",
             why="Again: inlined bodies may contain some, and canonicalize comes next.",

@@ -70,6 +70,7 @@ from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.memory import held_bytes
 from avial_lab.planning.other_sizes import OtherSizes
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.placement import is_by_hand, on_the_same_ranks, schedule_tasks
@@ -347,9 +348,15 @@ class Program:
     def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
         """As `simulate`; without a machine on the program's own, whatever the session's is."""
         if not self.of_loops:
-            return simulated(self._schedule_on(machine), self.costs(machine))
+            schedule = self._schedule_on(machine)
+            trace = simulated(schedule, self.costs(machine))
+            here = machine is None or machine == self.schedule.topology
+            held = self.plan.touched_bytes if here else held_bytes(schedule)
+            return replace(trace, held_bytes=held)
         walked = self._walked(machine, trips)
         trace = simulated_turns(walked.turns, walked.costs, walked.topology)
+        if machine is None:
+            trace = replace(trace, held_bytes=self.plan.touched_bytes)
         if walked.turns.complete or trips is not None or self.trace is None:
             return trace
         return replace(trace, note=f"{trace.note}, as in the last run")
