@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.ir.attributes import PIPELINE
 from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
+    PlacedTypes,
     is_tensor,
     meshes_in,
-    place,
-    placement_of,
     settle_signature,
     with_placement,
     write_mesh,
@@ -68,9 +68,10 @@ class PipelineParallel:
             raise ScheduleError(
                 "the function is a pipeline already", span=span_of(function.location)
             )
-        batch = batch_of(function)
+        classes = DimensionClasses.of(function)
+        batch = batch_of(function, classes=classes)
         self._check_rows(function, batch)
-        stage_of = stages_of(function, batch, self.stages * self.chunks)
+        stage_of = stages_of(function, batch, self.stages * self.chunks, classes=classes)
         (mesh,) = meshes.values()
         total = 1 + max(mesh.devices)
         made = [
@@ -124,7 +125,7 @@ class _Division:
 
     def run(self, function: ir.Operation) -> None:
         self.block = block = function.regions[0].blocks[0]
-        self.meshes = {mesh.name: mesh for mesh in self.made}
+        self.types = PlacedTypes({mesh.name: mesh for mesh in self.made})
         *operations, _ = [view.operation for view in block.operations]
         self.free = {
             op
@@ -166,12 +167,12 @@ class _Division:
         )
 
     def _placement(self, value: ir.Value) -> Placement:
-        placement = placement_of(value.type, self.meshes, value.location)
+        placement = self.types.placement_of(value)
         assert placement is not None
         return placement
 
     def _put(self, value: ir.Value, stage: int) -> None:
-        place(value, Placement(self.made[stage], self._placement(value).along))
+        self.types.place(value, Placement(self.made[stage], self._placement(value).along))
 
     def _on(self, value: ir.Value, stage: int) -> ir.Value:
         """The value on the mesh of that stage: made there, if it is made of numbers, else sent."""
