@@ -6,13 +6,14 @@ Function on tensors -> the same on one mesh for each stage, with an axis of turn
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.analysis.placements.split_loops import Loops
 from avial_lab.compiler.ir.attributes import PIPELINE
 from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
@@ -84,7 +85,7 @@ class PipelineParallel:
         ]
         for each in reversed(made):
             write_mesh(module, each)
-        division = _Division(made, stage_of)
+        division = _Division(made, stage_of, classes.loops)
         division.run(function)
         told = f"{self}: {division.told()}"
         settle_signature(function)
@@ -121,6 +122,7 @@ class _Division:
 
     made: list[Mesh]
     stage_of: dict[ir.Operation, int]
+    loops: Mapping[ir.Operation, Loops]
     sent: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 
     def run(self, function: ir.Operation) -> None:
@@ -130,7 +132,9 @@ class _Division:
         self.free = {
             op
             for op in operations
-            if is_free(op, loops_of(op)) and any(is_tensor(value.type) for value in op.results)
+            if op in self.loops
+            and is_free(op, self.loops[op])
+            and any(is_tensor(value.type) for value in op.results)
         }
         readers: dict[ir.Value, list[ir.Operation]] = {}
         for op in operations:
