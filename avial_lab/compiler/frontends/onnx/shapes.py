@@ -335,10 +335,45 @@ def _eye_like(node: Node, w: Writer) -> Made:
     return constant(np.eye(*x.shape, k=k).astype(dtype))
 
 
+def _blocks(node: Node) -> tuple[Operand, int]:
+    x, size = node.input(0), node.attribute("blocksize", 0)
+    if len(x.shape) != 4 or size < 1:
+        raise NotCovered(f"blocks of {size} in a tensor {x.shape}")
+    return x, size
+
+
+def _depth_to_space(node: Node, w: Writer) -> Made:
+    x, size = _blocks(node)
+    n, c, rows, columns = x.shape
+    if c % (size * size):
+        raise NotCovered(f"{c} channels are no blocks of {size} x {size}")
+    maps, mode = c // (size * size), node.attribute("mode", "DCR")
+    if mode == "DCR":
+        parts = w.reshape(x, (n, size, size, maps, rows, columns))
+        placed = w.transpose(parts, [0, 3, 4, 1, 5, 2])
+    elif mode == "CRD":
+        parts = w.reshape(x, (n, maps, size, size, rows, columns))
+        placed = w.transpose(parts, [0, 1, 4, 2, 5, 3])
+    else:
+        raise NotCovered(f"mode '{mode}' is none that ONNX knows")
+    return w.reshape(placed, (n, maps, rows * size, columns * size))
+
+
+def _space_to_depth(node: Node, w: Writer) -> Made:
+    x, size = _blocks(node)
+    n, c, rows, columns = x.shape
+    if rows % size or columns % size:
+        raise NotCovered(f"{rows} x {columns} is no multiple of blocks of {size}")
+    parts = w.reshape(x, (n, c, rows // size, size, columns // size, size))
+    placed = w.transpose(parts, [0, 3, 5, 1, 2, 4])
+    return w.reshape(placed, (n, c * size * size, rows // size, columns // size))
+
+
 SHAPES: dict[str, Rule] = {
     "Concat": _concat,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
+    "DepthToSpace": _depth_to_space,
     "Expand": _expand,
     "EyeLike": _eye_like,
     "Flatten": _flatten,
@@ -352,6 +387,7 @@ SHAPES: dict[str, Rule] = {
     "Shape": _shape,
     "Size": _size,
     "Slice": _slice,
+    "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "Squeeze": _squeeze,
     "Tile": _tile,
