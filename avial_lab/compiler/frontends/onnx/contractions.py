@@ -204,7 +204,8 @@ def _einsum(node: Node, w: Writer) -> Made:
     if len(placed) == 1:
         placed.append((w.filled((), 1, inputs[0].dtype), []))
     same_types(node)
-    return w.contract(tuple(extents[c] for c in order), *placed, range(len(out)))
+    first, second = placed
+    return w.contract(tuple(extents[c] for c in order), first, second, range(len(out)))
 
 
 CONTRACTIONS: dict[str, Rule] = {

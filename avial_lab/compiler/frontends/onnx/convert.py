@@ -49,6 +49,14 @@ STANDARD: Mapping[str, Rule] = {
 
 _MOST_TOLD = 12
 
+_UNFIT = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""A rule relies on what ONNX says of its operator; a file may say something else."""
+
+
+def _unfit(error: Exception) -> NotCovered:
+    told = shortened(str(error), 120)
+    return NotCovered(f"inputs or attributes that do not fit it: {told}")
+
 
 @dataclass(frozen=True)
 class Port:
@@ -135,9 +143,37 @@ def _inlined(model: Proto) -> Proto:
     for name in sorted(unknown):
         with suppress(Exception):  # it stays, and is refused by its name
             model = onnx.inliner.inline_selected_functions(
-                model, [("", name)], inline_schema_functions=True
+                _spelled_out(model, name), [("", name)], inline_schema_functions=True
             )
     return model
+
+
+def _spelled_out(model: Proto, kind: str) -> Proto:
+    """All attributes of the nodes of that kind, and the types of all tensors: the inliner forgets
+    usual attributes that are not there, and some functions depend on types.
+    """
+    import onnx
+    import onnx.shape_inference
+
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    (version,) = (o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    usual = onnx.defs.get_schema(kind, version, "").attributes
+    for node in whole.graph.node:
+        if node.op_type == kind and node.domain in ("", "ai.onnx"):
+            there = {attribute.name for attribute in node.attribute}
+            node.attribute.extend(
+                each.default_value
+                for name, each in usual.items()
+                if name not in there and each.default_value.name
+            )
+    known = {each.name for each in (*whole.graph.input, *whole.graph.value_info)}
+    whole.graph.value_info.extend(
+        onnx.helper.make_tensor_value_info(each.name, each.data_type, list(each.dims))
+        for each in whole.graph.initializer
+        if each.name not in known
+    )
+    return onnx.shape_inference.infer_shapes(whole)
 
 
 def _check_types(dimensions: object, values: object, shapes: object) -> None:
@@ -353,7 +389,12 @@ class _Conversion:
         operand = self.known.get(called)
         if operand is None:
             raise ParseError(f"result '{shortened(called, 60)}' is made by no node")
-        return called, self.writer.tensor(operand)
+        try:
+            return called, self.writer.tensor(operand)
+        except _UNFIT as error:
+            raise ParseError(
+                f"result '{shortened(called, 60)}' is made of {_unfit(error).message}"
+            ) from None
 
     # Nodes ----------------------------------------------------------------------------------------
 
@@ -378,21 +419,20 @@ class _Conversion:
                 attributes_of(proto, self.outside),
             )
             results = folded(node, proto) or self._by_rule(node)
+            made = {
+                name: self._kept(operand) if self.readers[name] > 1 else operand
+                for name, operand in zip(proto.output, results, strict=False)
+                if name and operand is not None
+            }
         except AvialError as error:
             self.problems.append((proto, error))
             self.known.update(dict.fromkeys(outputs))
             return
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # A rule relies on what ONNX says of its operator; a file may say something else.
-            told = f"inputs or attributes that do not fit it: {shortened(str(error), 120)}"
-            self.problems.append((proto, NotCovered(told)))
+        except _UNFIT as error:
+            self.problems.append((proto, _unfit(error)))
             self.known.update(dict.fromkeys(outputs))
             return
-        for name, operand in zip(proto.output, results, strict=False):
-            if name and operand is not None and self.readers[name] > 1:
-                operand = self._kept(operand)
-            if name:
-                self.known[name] = operand
+        self.known.update({**dict.fromkeys(outputs), **made})
 
     def _implied(self, meaning: Operand | str) -> Operand | None:
         """A constant, or the shape of what is called so."""

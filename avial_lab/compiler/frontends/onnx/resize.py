@@ -13,6 +13,9 @@ from avial_lab.compiler.frontends.onnx.scalars import Body, Scalar
 from avial_lab.compiler.frontends.onnx.values import NotCovered, Operand, axis_of, constant
 from avial_lab.compiler.frontends.onnx.writer import Writer
 
+MOST = 1 << 20
+"""Of an image, along a dimension."""
+
 Coordinates = Callable[[np.ndarray, float, int, int], np.ndarray]
 """Places of a new dimension, its scale, the old and the new extent -> places in the old one."""
 
@@ -55,6 +58,8 @@ def _resize(node: Node, w: Writer) -> Made:
     axes = node.numbers("axes") or list(range(len(x.shape)))
     axes = [axis_of(axis, len(x.shape)) for axis in axes]
     for axis, (size, scale) in zip(axes, _sizes(node, x, axes, old=old), strict=True):
+        if size > MOST or not x.shape[axis]:
+            raise NotCovered(f"{size:,} elements of {x.shape[axis]} along dimension {axis}")
         if size != x.shape[axis] or scale != 1:
             places = coordinates(np.arange(size, dtype=np.float64), scale, x.shape[axis], size)
             x = _between(w, x, axis, places) if linear else _at(w, x, axis, rounding(places))

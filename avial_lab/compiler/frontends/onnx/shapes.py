@@ -211,6 +211,8 @@ def _gather(node: Node, w: Writer) -> Made:
 def _gather_elements(node: Node, w: Writer) -> Made:
     x, indices = w.tensor(node.input(0)), node.input(1)
     axis = axis_of(node.attribute("axis", 0), len(x.shape))
+    if len(indices.shape) != len(x.shape):
+        raise NotCovered(f"indices {indices.shape} for a tensor {x.shape}")
 
     def body(b: Body, at: Scalar) -> Scalar:
         where = [b.index(d) for d in range(len(x.shape)) if d != axis]
@@ -317,13 +319,17 @@ def _constant_of_shape(node: Node, w: Writer) -> Made:
     return Operand(shape, value.dtype, known=known, called=node.outputs[0])
 
 
+MOST_NUMBERS = 1 << 26
+"""Of a range, which is a constant."""
+
+
 def _range(node: Node, w: Writer) -> Made:
     first, end, step = (node.value(k).reshape(()) for k in range(3))
     if not step:
         raise NotCovered("its step is 0")
     count = max(math.ceil((float(end) - float(first)) / float(step)), 0)
-    if count > MOST_ELEMENTS:
-        raise NotCovered(f"a range of {count} numbers")
+    if count > MOST_NUMBERS:
+        raise NotCovered(f"a range of {count:,} numbers")
     return constant((first + np.arange(count) * step).astype(first.dtype))
 
 
@@ -365,7 +371,11 @@ def _space_to_depth(node: Node, w: Writer) -> Made:
     if rows % size or columns % size:
         raise NotCovered(f"{rows} x {columns} is no multiple of blocks of {size}")
     parts = w.reshape(x, (n, c, rows // size, size, columns // size, size))
-    placed = w.transpose(parts, [0, 3, 5, 1, 2, 4])
+    orders = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
+    mode = node.attribute("mode", "DCR")
+    if mode not in orders:
+        raise NotCovered(f"mode '{mode}' is none that ONNX knows")
+    placed = w.transpose(parts, orders[mode])
     return w.reshape(placed, (n, c * size * size, rows // size, columns // size))
 
 
