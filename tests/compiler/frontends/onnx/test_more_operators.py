@@ -31,7 +31,7 @@ def test_activations_and_images() -> None:
         node("ReduceLogSumExp", "x axes", "sums", keepdims=0),
         node("Resize", "x - - sizes", "linear", mode="linear"),
         node("Resize", "x - scales", "near", coordinate_transformation_mode="align_corners"),
-        node("ConvTranspose", "x kernel two", "turned", strides=[2, 1], group=2,
+        node("ConvTranspose", "x kernel two", "turned", strides=[2, 1],
              pads=[1, 0, 1, 1], output_padding=[1, 0]),
         node("Einsum", "x w", "einsum", equation="nchw,cd->ndwh"),
     ]  # fmt: skip
@@ -42,7 +42,7 @@ def test_activations_and_images() -> None:
         "axes": np.array([1, 3], np.int64),
         "sizes": np.array([2, 4, 5, 9], np.int64),
         "scales": np.array([1, 1, 2, 1.5], F),
-        "kernel": rng.uniform(-1, 1, (4, 1, 3, 2)).astype(F),
+        "kernel": rng.uniform(-1, 1, (4, 2, 3, 2)).astype(F),
         "w": rng.uniform(-1, 1, (4, 3)).astype(F),
     }
     results = [name for each in nodes for name in each.output]
