@@ -11,9 +11,9 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from types import CodeType
 from typing import NamedTuple
@@ -28,8 +28,10 @@ from avial_lab.core.array_functions import (
     size,
 )
 from avial_lab.core.errors import AvialError
+from avial_lab.planning.schedule import Piece
 from avial_lab.ptensor.elements import memory_type, value_type
-from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
+from avial_lab.ptensor.layouts import DEFAULT, attribute_of
+from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
 from avial_lab.runtime.rank.holders import Resident
 from avial_lab.runtime.rank.interpreter import Operation, Part
 
@@ -40,7 +42,7 @@ class Memory:
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
-    the person's that made it.
+    the person's that made it. dist: of the value.
     """
 
     shape: tuple[int, ...]
@@ -50,14 +52,16 @@ class Memory:
     name: str | None = None
     lost: bool = False
     line: Line | None = None
+    dist: str = DEFAULT
 
 
 class Value(NamedTuple):
-    """What an operation of the recording gives."""
+    """What an operation of the recording gives. dist: how it lies, as text of an attribute."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
+    dist: str = DEFAULT
 
 
 class _Statement(NamedTuple):
@@ -172,9 +176,15 @@ class Recording:
     kinds: set[str] = field(default_factory=set)
     watched: int = 0
     device: str = "default"
+    ranks: int = 1
 
-    def _type(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
-        return value_type(shape, dtype, self.device)
+    def _type(self, shape: tuple[int, ...], dtype: np.dtype, dist: str = DEFAULT) -> str:
+        return value_type(shape, dtype, self.device, dist)
+
+    def _layout(self, resident: Resident | None, shape: tuple[int, ...]) -> str:
+        if resident is None or self.ranks == 1:
+            return DEFAULT
+        return _known_layout(resident.pieces, shape, self.ranks, resident.asked)
 
     def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
@@ -265,12 +275,13 @@ class Recording:
         axes: tuple[int, ...] = (),
     ) -> Value:
         """name: in the dialect, where it is not the kind."""
-        made = Value(f"%v{self.count}", shape, dtype)
+        dist = next((operand.dist for operand in operands if operand.shape == shape), DEFAULT)
+        made = Value(f"%v{self.count}", shape, dtype, dist)
         self.count += 1
         uses = tuple(operand.name for operand in operands)
-        types = ", ".join([self._type(operand.shape, operand.dtype) for operand in operands])
+        types = ", ".join([self._type(*operand[1:]) for operand in operands])
         given = f" {{{attributes}}}" if attributes else ""
-        rest = f"{given} : ({types}) -> {self._type(shape, dtype)}"
+        rest = f"{given} : ({types}) -> {self._type(shape, dtype, dist)}"
         opcode = f'"ptensor.{name or kind}"'
         text = f"{made.name} = {opcode}({', '.join(uses)}){rest}"
         operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
@@ -340,7 +351,7 @@ class Recording:
     def holding(self, value: Value) -> Memory:
         """A new array of that value; it gets memory if somebody has it when all this runs."""
         line = self.statements[-1].line if self.statements else None
-        memory = Memory(value.shape, value.dtype, value=value.name, line=line)
+        memory = Memory(value.shape, value.dtype, value=value.name, line=line, dist=value.dist)
         self._watch(memory)
         return memory
 
@@ -349,10 +360,11 @@ class Recording:
         refuse_lost(memory)
         if memory.value is None:
             name = self._name(memory)
-            made = Value(f"%v{self.count}", memory.shape, memory.dtype)
+            dist = self._layout(memory.resident, memory.shape)
+            made = Value(f"%v{self.count}", memory.shape, memory.dtype, dist)
             self.count += 1
             kind = memory_type(memory.shape, memory.dtype)
-            rest = f"({kind}) -> {self._type(memory.shape, memory.dtype)}"
+            rest = f"({kind}) -> {self._type(*made[1:])}"
             text = f'{made.name} = "ptensor.load"({name}) : {rest}'
             operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
             line = persons_line()
@@ -360,9 +372,9 @@ class Recording:
                 _Statement(text, operation, defines=made.name, reads=name, line=line),
                 f"load {rest}",
             )
-            memory.value = made.name
+            memory.value, memory.dist = made.name, dist
             self._watch(memory)
-        return Value(memory.value, memory.shape, memory.dtype)
+        return Value(memory.value, memory.shape, memory.dtype, memory.dist)
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
@@ -372,7 +384,7 @@ class Recording:
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
-        types = f"{self._type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)}"
+        types = f"{self._type(*value[1:])}, {memory_type(memory.shape, memory.dtype)}"
         rest = f"{{{_map(len(value.shape), forms_of(part))}}} : ({types}) -> ()"
         text = f'"ptensor.insert"({value.name}, {name}) {rest}'
         operation = Operation(
@@ -394,8 +406,9 @@ class Recording:
     def _store(self, memory: Memory, at: int | None = None) -> None:
         value, name = memory.value, self._name(memory)
         assert value is not None
+        kind = self._type(memory.shape, memory.dtype, memory.dist)
         text = (
-            f'"ptensor.store"({value}, {name}) : ({self._type(memory.shape, memory.dtype)}, '
+            f'"ptensor.store"({value}, {name}) : ({kind}, '
             f"{memory_type(memory.shape, memory.dtype)}) -> ()"
         )
         operation = Operation("store", "", (value, name), memory.shape, memory.dtype)
@@ -445,7 +458,8 @@ class Recording:
         }
         arrays = {n[1:]: a for n, a in self.arguments.items() if n in named and _is_argument(a)}
         tables = {REALS: (np.float64, self.reals), INTEGERS: (np.int64, self.integers)}
-        body = "\n  ".join(_lines(rerolled(needed)))
+        own = {name for name in named if name[1:] not in arrays}
+        body = "\n  ".join(_lines(rerolled(needed, own)))
         used = {t: (np.dtype(kind), held) for t, (kind, held) in tables.items() if f"%{t}_" in body}
         lines: list[str] = []
         for table, (kind, held) in used.items():
@@ -454,8 +468,9 @@ class Recording:
                 f'%{table}_values = "ptensor.load"(%{table}) : ({memory_type((len(held),), kind)})'
                 f" -> {self._type((len(held),), kind)}"
             )
+        mentioned = own & set(MEMORY.findall(body))
         for name, argument in self.arguments.items():
-            if name in named and name[1:] not in arrays:
+            if name in mentioned:
                 lines.append(
                     f"{name} = memref.alloc() : {memory_type(argument.shape, argument.dtype)}"
                 )
@@ -571,21 +586,86 @@ def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
     return True
 
 
-def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:
-    loops = 0
+class _Lines:
+    """The text of statements and loops; what a loop hands from turn to turn is kept in memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, str] = {}
+        self.loops = 0
+        self.kept = 0
+
+    def add(self, part: Statement | Loop) -> None:
+        if isinstance(part, Loop):
+            self._loop(part)
+        else:
+            self.lines.append(self._named(part.text))
+
+    def _named(self, text: str, names: Mapping[str, str] | None = None) -> str:
+        known = self.names if names is None else names
+        return VALUE.sub(lambda m: known.get(m[0], m[0]), text) if known else text
+
+    def _loop(self, loop: Loop) -> None:
+        kept = {carried: self._kept(loop, carried) for carried in loop.carried}
+        taken = {c.begin: name.replace("kept", "taken") for c, (name, _, _) in kept.items()}
+        self.lines.append(f"affine.for %turn{self.loops} = 0 to {loop.turns} {{")
+        self.loops += 1
+        for carried, (name, kind, memory) in kept.items():
+            self.lines.append(
+                f'  {taken[carried.begin]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+        inside = self.names | taken
+        self.lines += [f"  {self._named(each.text, inside)}" for each in loop.body]
+        by_place = {(c.place, c.later): c for c in loop.carried}
+        for carried, (name, kind, memory) in sorted(kept.items(), key=lambda each: -each[0].later):
+            value = loop.body[carried.place].defines
+            if carried.later > 1:
+                value = taken[by_place[carried.place, carried.later - 1].begin]
+            dims = kind.partition("<tensor<")[2].partition(">")[0].count("x")
+            place = _map(dims, [f"d{d}" for d in range(dims)])
+            self.lines.append(
+                f'  "ptensor.insert"({value}, {name}) {{{place}}} : ({kind}, {memory}) -> ()'
+            )
+        self.lines.append("}")
+        for number, (value, carried) in enumerate(loop.left.items()):
+            name, kind, memory = kept[carried]
+            self.names[value] = f"{name.replace('kept', 'left')}_{number}"
+            self.lines.append(
+                f'{self.names[value]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+
+    def _kept(self, loop: Loop, carried: Carried) -> tuple[str, str, str]:
+        """Memory with what the first turn takes: its name, the value's type, and its own."""
+        operation = loop.body[carried.place].operation
+        kind = loop.body[carried.place].text.rpartition(" -> ")[2]
+        memory = memory_type(operation.shape, operation.dtype)
+        name = f"%kept{self.kept}"
+        self.kept += 1
+        begin = self.names.get(carried.begin, carried.begin)
+        self.lines.append(f"{name} = memref.alloc() : {memory}")
+        self.lines.append(f'"ptensor.store"({begin}, {name}) : ({kind}, {memory}) -> ()')
+        return name, kind, memory
+
+
+def _loaded(value: str, name: str, memory: str, kind: str) -> str:
+    return f'{value} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+
+
+def _lines(parts: Sequence[Statement | Loop]) -> list[str]:
+    lines = _Lines()
     for part in parts:
-        if not isinstance(part, Loop):
-            yield part.text
-            continue
-        yield f"affine.for %turn{loops} = 0 to {part.turns} {{"
-        yield from (f"  {statement.text}" for statement in part.body)
-        yield "}"
-        loops += 1
+        lines.add(part)
+    return lines.lines
 
 
 def _is_argument(argument: Argument) -> bool:
     """Whether its elements were there before, or are wanted afterwards."""
     return argument.resident is not None or argument.memory() is not None
+
+
+@lru_cache(1024)
+def _known_layout(pieces: tuple[Piece, ...], shape: tuple[int, ...], ranks: int, asked: str) -> str:
+    return attribute_of(pieces, shape, ranks, asked)
 
 
 @cache

@@ -31,13 +31,14 @@ class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others.
+    the engines that have it, and no others. asked: the layout that somebody wanted it to have.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
     home: object = None
+    asked: str = ""
 
     @property
     def held_bytes(self) -> dict[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 from mlir.dialects import affine
 
-from avial_lab.compiler.ir.attributes import DIVIDED
+from avial_lab.compiler.ir.attributes import DIVIDED, WHERE_IT_LIES
 
 NAMES = "ijklmnop"
 """Of the loops, from the outside to the inside."""
@@ -48,15 +48,27 @@ def dims(count: int) -> Forms:
 
 
 @contextmanager
-def nest(shape: Sequence[int], *, by_parts: bool = False) -> Iterator[Nest]:
-    """Loops over all elements of that shape; what is made meanwhile is their body. by_parts: what
-    lies along the first dimension are parts, of which each rank has some.
+def nest(
+    shape: Sequence[int], *, first: int = 0, by_parts: bool = False, on_one: bool = False
+) -> Iterator[Nest]:
+    """Loops over all elements of that shape; what is made meanwhile is their body. first: the
+    dimension of the outermost, which is divided. by_parts: what lies along the first dimension are
+    parts, of which each rank has some. on_one: one rank runs all of it.
     """
     with ExitStack() as stack:
-        variables = tuple(_loop(stack, d, 0, extent) for d, extent in enumerate(shape))
-        if by_parts:
-            _mark(variables[0])
+        variables = _loops(stack, shape, first)
+        if by_parts or first:
+            _mark(variables[first])
+        if on_one and variables:
+            _mark(variables[first], WHERE_IT_LIES)
         yield Nest(variables)
+
+
+def _loops(stack: ExitStack, shape: Sequence[int], first: int) -> tuple[ir.Value, ...]:
+    """The variables by dimension, that of the outermost loop is the `first`."""
+    order = sorted(range(len(shape)), key=lambda d: (d != first, d))
+    made = {d: _loop(stack, d, 0, shape[d]) for d in order}
+    return tuple(made[d] for d in range(len(shape)))
 
 
 @contextmanager
@@ -77,18 +89,43 @@ def nest_in_parts(shape: Sequence[int], cut: int, parts: int) -> Iterator[tuple[
                 variables.append(_loop(stack, d + 1, 0, whole // parts))
                 form = part * (whole // parts) + form
             else:
-                ends = [
-                    ir.AffineExpr.get_floor_div(part * whole + more, parts) for more in (0, whole)
-                ]
-                low, high = (ir.AffineMap.get(1, 0, [end]) for end in ends)
+                low, high = (ir.AffineMap.get(1, 0, [end]) for end in _ends(part, whole, parts))
                 variables.append(_loop(stack, d + 1, low, high, variables[:1]))
             forms.append(form)
         _mark(variables[0])
         yield Nest(tuple(variables)), tuple(forms)
 
 
-def _mark(variable: ir.Value) -> None:
-    variable.owner.owner.operation.attributes[DIVIDED] = ir.UnitAttr.get()
+def _ends(part: ir.AffineExpr, whole: int, parts: int) -> list[ir.AffineExpr]:
+    """Where that part of the whole begins and ends."""
+    if whole % parts == 0:
+        each = whole // parts
+        return [part * each, part * each + each]
+    return [ir.AffineExpr.get_floor_div(part * whole + more, parts) for more in (0, whole)]
+
+
+@contextmanager
+def nest_in_turns(
+    shape: Sequence[int], cut: int, turns: int, begin: int = 0
+) -> Iterator[tuple[Nest, Forms]]:
+    """The same in the order of dimension `cut`, from `begin` on, so much in each of as many turns:
+    where it lies. With the places; the first variable is the number of the turn.
+    """
+    ends = _ends(ir.AffineExpr.get_dim(0), shape[cut], turns)
+    least = [ir.AffineExpr.get_constant(begin)] if begin else []
+    low, high = (ir.AffineMap.get(1, 0, each) for each in ([ends[0], *least], [ends[1]]))
+    others = [d for d in range(len(shape)) if d != cut]
+    with ExitStack() as stack:
+        first = _loop(stack, 0, 0, turns)
+        made = {cut: _loop(stack, 1 + cut, low, high, [first])}
+        _mark(made[cut], WHERE_IT_LIES)
+        made |= {d: _loop(stack, 1 + d, 0, shape[d]) for d in others}
+        variables = (first, *(made[d] for d in range(len(shape))))
+        yield Nest(variables), dims(1 + len(shape))[1:]
+
+
+def _mark(variable: ir.Value, attribute: str = DIVIDED) -> None:
+    variable.owner.owner.operation.attributes[attribute] = ir.UnitAttr.get()
 
 
 def _loop(
