@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from types import CodeType
 from typing import NamedTuple
@@ -28,7 +28,6 @@ from avial_lab.core.array_functions import (
     size,
 )
 from avial_lab.core.errors import AvialError
-from avial_lab.planning.schedule import Piece
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.layouts import DEFAULT, attribute_of
 from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
@@ -184,7 +183,11 @@ class Recording:
     def _layout(self, resident: Resident | None, shape: tuple[int, ...]) -> str:
         if resident is None or self.ranks == 1:
             return DEFAULT
-        return _known_layout(resident.pieces, shape, self.ranks, resident.asked)
+        pieces = resident.pieces
+        if resident.layout is None or resident.layout[0] is not pieces:
+            text = attribute_of(pieces, shape, self.ranks, resident.asked)
+            resident.layout = pieces, text
+        return resident.layout[1]
 
     def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
@@ -661,11 +664,6 @@ def _lines(parts: Sequence[Statement | Loop]) -> list[str]:
 def _is_argument(argument: Argument) -> bool:
     """Whether its elements were there before, or are wanted afterwards."""
     return argument.resident is not None or argument.memory() is not None
-
-
-@lru_cache(1024)
-def _known_layout(pieces: tuple[Piece, ...], shape: tuple[int, ...], ranks: int, asked: str) -> str:
-    return attribute_of(pieces, shape, ranks, asked)
 
 
 @cache

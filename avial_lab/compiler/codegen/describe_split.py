@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import islpy as isl
@@ -58,6 +59,21 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
     for array in node.private:
         _copy_inside(array, replicate)
     replicate.attributes["avial.why"] = text_attributes(_how_divided(node))
+
+
+def parts_wanted(node: Split) -> dict[str, ir.Attribute]:
+    """What is written on the replicate of a nest whose loops are marked to be divided in blocks in
+    turn, or over a grid.
+    """
+    marks = [loop.op.attributes.get(DIVIDED) for loop in node.loops]
+    texts = {mark.value for mark in marks if isinstance(mark, ir.StringAttr)}
+    if len(texts) != 1:
+        return {}
+    (text,) = texts
+    last = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(re.split("[ x]", text)[-1]))
+    if text.startswith("cyclic"):
+        return {"avial.block": last}
+    return {"avial.columns": last} if node.second else {}
 
 
 def _most_terms(node: Split) -> int:

@@ -27,6 +27,7 @@ BLOCKS, WHOLE = "unit", "false"
 _LAYOUT = re.compile(
     r'"(rows|columns|split \d+|replicated|cyclic [1-9]\d*|\d+(x\d+){0,2}|as it lies)"'
 )
+_GRID = re.compile(r"\d+x\d+")
 _DEVICE = re.compile(r'device\s*=\s*("(?:[^"\\]|\\.)*")')
 _DIST = re.compile(r"dist(?:\s*=\s*(.*))?", re.S)
 
@@ -73,6 +74,12 @@ class PtensorType:
         if words[0] == "split":
             return int(words[1])
         return 1 if words[0] == "columns" else 0
+
+    @property
+    def in_parts(self) -> str:
+        """How, where that is not one part along one dimension for each rank: "2x3", "cyclic 4"."""
+        text = self.dist.strip('"')
+        return text if text.startswith("cyclic") or _GRID.fullmatch(text) else ""
 
     @property
     def is_divided(self) -> bool:

@@ -5,7 +5,7 @@ Shape -> affine loops, with what is made meanwhile as their body.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -49,37 +49,57 @@ def dims(count: int) -> Forms:
 
 @contextmanager
 def nest(
-    shape: Sequence[int], *, first: int = 0, by_parts: bool = False, on_one: bool = False
+    shape: Sequence[int],
+    *,
+    first: int = 0,
+    in_parts: str = "",
+    by_parts: bool = False,
+    on_one: bool = False,
 ) -> Iterator[Nest]:
     """Loops over all elements of that shape; what is made meanwhile is their body. first: the
-    dimension of the outermost, which is divided. by_parts: what lies along the first dimension are
-    parts, of which each rank has some. on_one: one rank runs all of it.
+    dimension of the outermost, which is divided; in_parts: how, if not in one for each rank.
+    by_parts: what lies along the first dimension are parts, of which each rank has some. on_one:
+    one rank runs all of it.
     """
     with ExitStack() as stack:
         variables = _loops(stack, shape, first)
-        if by_parts or first:
-            _mark(variables[first])
+        if by_parts or first or in_parts:
+            _mark(variables[first], in_parts=in_parts)
         if on_one and variables:
             _mark(variables[first], WHERE_IT_LIES)
         yield Nest(variables)
 
 
-def _loops(stack: ExitStack, shape: Sequence[int], first: int) -> tuple[ir.Value, ...]:
-    """The variables by dimension, that of the outermost loop is the `first`."""
+def _loops(
+    stack: ExitStack, shape: Sequence[int], first: int, depth: int = 0
+) -> tuple[ir.Value, ...]:
+    """The variables by dimension, that of the outermost loop is the `first`; inside of `depth`
+    others.
+    """
     order = sorted(range(len(shape)), key=lambda d: (d != first, d))
-    made = {d: _loop(stack, d, 0, shape[d]) for d in order}
+    made = {d: _loop(stack, depth + d, 0, shape[d]) for d in order}
     return tuple(made[d] for d in range(len(shape)))
 
 
 @contextmanager
-def nest_in_parts(shape: Sequence[int], cut: int, parts: int) -> Iterator[tuple[Nest, Forms]]:
+def nest_in_parts(
+    shape: Sequence[int],
+    cut: int,
+    parts: int,
+    made: Sequence[int] = (),
+    begin: Callable[[Nest], None] | None = None,
+) -> Iterator[tuple[Nest, Forms]]:
     """The same, part after part of dimension `cut`, in blocks as ranks have them; with the places
-    in the whole array. The first variable is the number of the part.
+    in the whole array. The first variable is the number of the part. What a part makes, of shape
+    `made`, may `begin` first.
     """
     whole = shape[cut]
     part = ir.AffineExpr.get_dim(0)
     with ExitStack() as stack:
         variables = [_loop(stack, 0, 0, parts)]
+        if begin is not None:
+            with ExitStack() as inner:
+                begin(Nest((variables[0], *_loops(inner, made, 0, depth=1))))
         forms: list[ir.AffineExpr] = []
         for d, extent in enumerate(shape):
             form = ir.AffineExpr.get_dim(d + 1)
@@ -124,8 +144,9 @@ def nest_in_turns(
         yield Nest(variables), dims(1 + len(shape))[1:]
 
 
-def _mark(variable: ir.Value, attribute: str = DIVIDED) -> None:
-    variable.owner.owner.operation.attributes[attribute] = ir.UnitAttr.get()
+def _mark(variable: ir.Value, attribute: str = DIVIDED, in_parts: str = "") -> None:
+    value = ir.StringAttr.get(in_parts) if in_parts else ir.UnitAttr.get()
+    variable.owner.owner.operation.attributes[attribute] = value
 
 
 def _loop(

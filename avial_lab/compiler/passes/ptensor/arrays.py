@@ -23,8 +23,8 @@ Part = tuple[ir.Value, Forms]
 @dataclass
 class Arrays:
     """entry: the function's first block. divided: whether there are dtensors at all. on_cpu: where
-    they are computed. lies: by which of its dimensions an array does. What is made is there until
-    `free`.
+    they are computed. lies: by which of its dimensions an array does; in_parts: and how, where that
+    is not in one part for each rank. What is made is there until `free`.
     """
 
     entry: ir.Block
@@ -33,6 +33,7 @@ class Arrays:
     made: list[ir.Value] = field(default_factory=list[ir.Value])
     dtensors: dict[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
     lies: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
+    in_parts: dict[ir.Value, str] = field(default_factory=dict[ir.Value, str])
 
     def new(self, shape: Sequence[int], element: ir.Type, *, divided: bool) -> ir.Value:
         kind = ir.MemRefType.get(list(shape), element)

@@ -8,7 +8,7 @@ those of one operation after the other. Where all sums have few terms these are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -284,6 +284,7 @@ class _Lowering:
             dim = _lying_by(op.results[0])
             if dim is not None:
                 self.arrays.lies.setdefault(op.operands[0], dim)
+                self.arrays.in_parts[op.operands[0]] = PtensorType.of(op.results[0]).in_parts
             value.reads = frozenset({op.operands[0]})
         elif name == "store":
             if at in self.groups:
@@ -465,10 +466,36 @@ class _Lowering:
         `whole` arrays, or a part of one.
         """
         first = self._following(read, shape, part)
+        in_parts = self._in_parts(self._all_places(read, shape, part), first)
         for array in whole:
-            self.arrays.lies.setdefault(array, first)
-        with nest(shape, first=first) as loops:
+            if shape and array not in self.arrays.lies:
+                self.arrays.lies[array], self.arrays.in_parts[array] = first, in_parts
+        with nest(shape, first=first, in_parts=in_parts) as loops:
             yield loops
+
+    def _all_places(
+        self,
+        read: Sequence[tuple[ir.Value, Forms]],
+        shape: Sequence[int],
+        part: tuple[ir.Value, Forms] | None,
+    ) -> list[tuple[ir.Value, Forms]]:
+        places = [each for value, forms in read for each in self._places(value, forms, len(shape))]
+        return [*places, *([part] if part is not None else [])]
+
+    def _in_parts(self, places: Sequence[tuple[ir.Value, Forms]], first: int) -> str:
+        """How the loops are divided where all that lies by the first of them lies so: in blocks in
+        turn, or over a grid; in one part for each rank if not.
+        """
+        found: set[str] = set()
+        for array, forms in places:
+            dim = self.arrays.lies.get(array, EVERYWHERE)
+            if dim == EVERYWHERE or line_of(forms[dim], first) is None:
+                continue
+            text = self.arrays.in_parts.get(array, "")
+            if "x" in text and (first or len(forms) < 2 or line_of(forms[1], 1) is None):
+                text = ""
+            found.add(text)
+        return found.pop() if len(found) == 1 else ""
 
     def _following(
         self,
@@ -480,8 +507,7 @@ class _Lowering:
         the part that is written.
         """
         nbytes = [0] * len(shape)
-        places = [each for value, forms in read for each in self._places(value, forms, len(shape))]
-        for array, forms in [*places, *([part] if part is not None else [])]:
+        for array, forms in self._all_places(read, shape, part):
             dim = self.arrays.lies.get(array, EVERYWHERE)
             if dim == EVERYWHERE:
                 continue
@@ -571,7 +597,8 @@ class _Lowering:
         name = ir.StringAttr(op.attributes["op"]).value
         along = self._following([(source, dims(len(known.shape)))], known.shape)
         way = _way(name, known, axes, made, along)
-        total = self._total(name, result, way if self.arrays.on_cpu or way.parts > 1 else _Way(0))
+        way = way if self.arrays.on_cpu or way.parts > 1 else _Way(0)
+        total = self._total(name, result, way, at_once=True)
         with total.over(known.shape) as (loops, forms, part):
             kept = tuple(form for d, form in enumerate(forms) if d not in axes)
             element = self._element(source, forms, loops, {})
@@ -653,13 +680,21 @@ class _Lowering:
             for source, its in self._sources(value, forms, dims):
                 yield from self._places(source, its, dims)
 
-    def _total(self, name: str, result: ir.Value, way: _Way) -> _Total:
-        """Where a reduction adds up, with what it begins with."""
+    def _total(self, name: str, result: ir.Value, way: _Way, *, at_once: bool = False) -> _Total:
+        """Where a reduction adds up, with what it begins with; `at_once` with its blocks: products
+        of matrices are known by loops that do nothing else.
+        """
         made, into = self.values[result], self._home(result)
         array = into if way.parts == 1 else self._new(made, (way.parts, *made.shape))
+
+        def begin(loops: Nest) -> None:
+            loops.store(first(name, made.element), array, loops.forms)
+
+        if at_once and way.parts > 1:
+            return _Total(into, array, way, made.shape, begin)
         kind = ir.MemRefType(array.type)
         with nest(kind.shape, by_parts=way.parts > 1, on_one=way.turns > 0) as loops:
-            loops.store(first(name, made.element), array, loops.forms)
+            begin(loops)
         return _Total(into, array, way)
 
     def _finish(self, name: str, result: ir.Value, total: _Total) -> None:
@@ -684,11 +719,13 @@ class _Way:
 
 @dataclass(frozen=True)
 class _Total:
-    """Of a reduction: where its result goes, and before that those of blocks."""
+    """Of a reduction: where its result goes, and before that those of blocks, which `begin`."""
 
     into: ir.Value
     array: ir.Value
     way: _Way
+    shape: Sequence[int] = ()
+    begin: Callable[[Nest], None] | None = None
 
     @contextmanager
     def over(self, shape: Sequence[int]) -> Iterator[tuple[Nest, Forms, Forms]]:
@@ -698,7 +735,8 @@ class _Total:
             with nest_in_turns(shape, way.along, way.turns) as (loops, forms):
                 yield loops, forms, ()
         elif way.parts > 1:
-            with nest_in_parts(shape, way.along, way.parts) as (loops, forms):
+            made, begin = self.shape, self.begin
+            with nest_in_parts(shape, way.along, way.parts, made, begin) as (loops, forms):
                 yield loops, forms, dims(1)
         else:
             with nest(shape, first=way.along, on_one=way.on_one) as loops:
