@@ -299,12 +299,12 @@ def load_onnx(
     """
     path = Path(path)
 
-    proto = read_model(path)
+    proto, outside = read_model(path)
 
     def read(training: Training | None = None) -> OnnxFunction:
         return convert(
             proto,
-            folder=path.parent,
+            outside=outside,
             dimensions=dimensions,
             values=values,
             shapes=shapes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,20 @@ class NamespaceInfo:
         return {name: dtype for name, dtype in standard.items() if np.isdtype(dtype, kind)}
 
 
+@dataclass(frozen=True)
+class FloatInfo:
+    """NumPy's, whose numbers are Python's, as the standard wants them."""
+
+    _numpys: np.finfo
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._numpys, name)
+        return float(found) if isinstance(found, np.floating) else found
+
+    def __repr__(self) -> str:
+        return repr(self._numpys)
+
+
 class Namespace(NumpyNames, Library):
     """`xp`: the array API on the engines of one cluster.
 
@@ -95,6 +110,8 @@ class Namespace(NumpyNames, Library):
         self.device = connection.device
         self.family = {} if family is None else family
         self.family[self.device] = self
+        self.plain: dict[str, Callable[..., Array]] = {}
+        """Functions of two operands that are this namespace's arrays, or numbers."""
         for name in DTYPES:
             setattr(self, name, np.dtype(name).type)  # they are called, too: np.uint8(250)
         for name in (*UNARY, *BINARY, *_LIBRARY):
@@ -348,8 +365,8 @@ class Namespace(NumpyNames, Library):
     def isdtype(self, dtype: Any, kind: Any) -> bool:
         return np.isdtype(np.dtype(dtype), kind)
 
-    def finfo(self, type: Any, /) -> np.finfo:
-        return np.finfo(type.dtype if isinstance(type, Array) else type)
+    def finfo(self, type: Any, /) -> FloatInfo:
+        return FloatInfo(np.finfo(type.dtype if isinstance(type, Array) else type))
 
     def iinfo(self, type: Any, /) -> np.iinfo:
         return np.iinfo(type.dtype if isinstance(type, Array) else type)
@@ -608,6 +625,8 @@ class Namespace(NumpyNames, Library):
             if x._xp is not self:
                 raise MixedArrays(self.zeros(0), x)
             return x.value()
+        if type(x) is float and kind is not None:
+            return self.connection.recording.number(x, kind)
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
         if isinstance(x, np.ndarray | np.generic):
@@ -691,7 +710,10 @@ class Namespace(NumpyNames, Library):
             if name in BINARY
             else self._library_function
         )
-        made = as_ufunc(self, _named(make(name), name, ufunc), ufunc, name)
+        function: Callable[..., Array] = make(name)
+        if name in BINARY:
+            self.plain[name] = function
+        made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
         return self._with_methods(made, name, ufunc) if name in BINARY else made
 
     def _unary_function(self, name: str) -> Callable[[Array], Array]:
@@ -714,11 +736,31 @@ class Namespace(NumpyNames, Library):
                     return self.elementwise(UNARY[name], given)
             recording = self.connection.record()
             value = recording.cast(given.value(), computed)
-            return self._of(
+            made = self._of(
                 recording.operation("unary", [value], given.shape, result, function=name)
             )
+            return made if given.dtype.kind != "c" else self._far_out(name, given, made)
 
         return function
+
+    def _far_out(self, name: str, x: Array, found: Array) -> Array:
+        """What the standard (and Annex G of C) says of complex numbers one part of which is
+        infinite or NaN, where the compiled code has NaN.
+        """
+        if name not in ("exp", "expm1", "log", "tanh"):
+            return found
+        real, imag = self.real(x), self.imag(x)
+        nan = complex(math.inf, math.nan)
+        if name == "log":
+            either = self.logical_or(self.isinf(real), self.isinf(imag))
+            among = self.logical_or(self.isnan(real), self.isnan(imag))
+            return self.where(self.logical_and(either, among), nan, found)
+        odd = self.logical_not(self.isfinite(imag))
+        if name == "tanh":
+            odd = self.logical_and(odd, self.equal(real, 0))
+            return self.where(odd, self.add(real, complex(0, math.nan)), found)
+        limit = self.where(self.greater(real, 0), nan, 0j if name == "exp" else -1 + 0j)
+        return self.where(self.logical_and(odd, self.isinf(real)), limit, found)
 
     def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
         ufunc: np.ufunc = getattr(np, BINARY[name])

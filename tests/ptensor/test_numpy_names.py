@@ -195,3 +195,33 @@ def test_what_is_not_there_says_so() -> None:
         np.apply_over_axes(np.sum, xp.arange(3.0), [0])  # type: ignore[call-overload]
     assert xp.int16 == np.int16
     assert issubclass(xp.floating, np.generic)
+
+
+def test_complex_numbers_far_out() -> None:
+    """As the array API standard has them, which says more than NumPy computes of expm1."""
+    inf, nan = np.inf, np.nan
+    x = np.array(
+        [complex(a, b) for a in (-inf, inf, 0.0, -0.0, nan, 1.0) for b in (inf, nan, -inf)]
+    )
+    x = np.concatenate([x, [complex(-inf, 0.5), complex(inf, 0.5), 1 + 2j]])
+    given = xp.asarray(x)
+    found = [getattr(xp, name)(given) for name in ("exp", "log", "tanh", "expm1")]
+    with np.errstate(all="ignore"):
+        wanted = [np.exp(x), np.log(x), np.tanh(x), np.expm1(x)]
+    infinite = np.isinf(x.real) & ~np.isfinite(x.imag)
+    wanted[3][infinite] = [-1 if re < 0 else complex(inf, nan) for re in x.real[infinite]]
+    # Of some the standard leaves open which part is NaN, or infinite: both are said to be NaN.
+    wanted[2][np.isinf(x.real)] = np.asarray(found[2])[np.isinf(x.real)]
+    for mine, numpys in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(mine), numpys, rtol=1e-14, equal_nan=True)
+
+
+def test_an_array_of_one_process_is_shared() -> None:
+    """By whoever asks for its memory and for no copy."""
+    x = xp.asarray(np.arange(5.0))
+    numpys = np.from_dlpack(x, copy=False)
+    numpys[2] = 7
+    assert x[2] == 7
+    assert isinstance(xp.finfo(xp.float32).eps, float)
+    with pytest.raises(BufferError, match="copy"):
+        x[::2].__dlpack__(copy=False)

@@ -199,6 +199,12 @@ there, and are waited for while something else is computed.
 REPEATED = "avial.repeated"
 """On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
 
+SUMMED_BY = "avial.summed_by"
+"""On a move that adds parts up: by a ring, a tree or doubling, for each axis that it sums over."""
+
+TOLD = "avial.told"
+"""On a function on meshes: what transforms say of what they did."""
+
 IN_PLACE = "avial.in_place"
 """On a move that adds parts up: its sums lie where their parts lay."""
 

@@ -32,6 +32,7 @@ from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
 from avial_lab.compiler.ir.attributes import DIVIDED, WHERE_IT_LIES
+from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import body_of, parent_of
 from avial_lab.compiler.ir.operations import operations_in
@@ -216,7 +217,8 @@ class _Partition:
             worth = any(isinstance(node, Split | Around) for node in nodes)
             return Around(op, tuple(nodes), reasons) if worth else None
         children = tuple(map(_if_it_pays, nodes))
-        return Around(op, children, reasons) if _worth_while(children) else None
+        worth = _worth_while(children) or _launches_among_others(children)
+        return Around(op, children, reasons) if worth else None
 
     def _why(self, op: ir.Operation) -> tuple[str, ...]:
         for inner in (op, *_operations_in(op)):
@@ -240,6 +242,24 @@ def _worth_while(children: Sequence[Node]) -> bool:
     split = max((_depth(node) for node in children if isinstance(node, Split | Around)), default=0)
     in_order = (_depth(node) for node in children if isinstance(node, Sequential))
     return split > max(in_order, default=0)
+
+
+def _launches_among_others(children: Sequence[Node]) -> bool:
+    """Whether kernels that the text launches stand beside what no GPU does: each by itself, they
+    run there all the same. (A loop of nothing but launches goes to the device as a whole.)
+    """
+    kinds = {"launches": False, "others": False}
+    for node in children:
+        if isinstance(node, Around):
+            kinds["launches"] |= any(op.name == _LAUNCH for op in _operations_in(node.op))
+        else:
+            ops = (node.op,) if isinstance(node, Sequential | Split) else node.ops
+            for op in ops:
+                kinds["launches" if op.name == _LAUNCH else "others"] |= not is_pure(op)
+    return all(kinds.values())
+
+
+_LAUNCH = "gpu.launch"
 
 
 def _if_it_pays(node: Node) -> Node:

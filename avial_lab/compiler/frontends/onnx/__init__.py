@@ -37,9 +37,10 @@ def read_onnx(
     shapes: Mapping[str, Shape] | None = None,
 ) -> OnnxFunction:
     """The model in a file (`convert.convert`)."""
+    model, outside = read_model(path)
     return convert(
-        read_model(path),
-        folder=path.parent,
+        model,
+        outside=outside,
         dimensions=dimensions,
         values=values,
         shapes=shapes,

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from pathlib import Path
 
 import numpy as np
 
+from avial_lab.compiler.frontends.onnx.apart import NOWHERE, Outside
 from avial_lab.compiler.frontends.onnx.backward import BACKWARD, DOMAIN, OPTIMIZERS, implied
 from avial_lab.compiler.frontends.onnx.contractions import CONTRACTIONS
 from avial_lab.compiler.frontends.onnx.elementwise import ELEMENTWISE
@@ -84,7 +84,7 @@ class OnnxFunction:
 def convert(
     model: Proto,
     *,
-    folder: Path | None = None,
+    outside: Outside = NOWHERE,
     dimensions: Mapping[str, int] | None = None,
     values: Mapping[str, np.ndarray] | None = None,
     shapes: Mapping[str, Shape] | None = None,
@@ -110,7 +110,7 @@ def convert(
                 f"the model's functions cannot be inlined: {shortened(str(error), 200)}"
             ) from None
     return _Conversion(
-        model, folder, dict(dimensions or {}), dict(values or {}), dict(shapes or {}), training
+        model, outside, dict(dimensions or {}), dict(values or {}), dict(shapes or {}), training
     ).run(function)
 
 
@@ -139,7 +139,7 @@ def _is_whole(given: object) -> bool:
 @dataclass
 class _Conversion:
     model: Proto
-    folder: Path | None
+    outside: Outside
     dimensions: dict[str, int]
     values: dict[str, np.ndarray]
     shapes: dict[str, Shape]
@@ -317,7 +317,7 @@ class _Conversion:
 
     def _weight(self, tensor: Proto) -> Operand:
         """Integers, and single numbers, are constants; other initialisers are arguments."""
-        value = array_of(tensor, self.folder)
+        value = array_of(tensor, self.outside)
         operand = Operand(value.shape, value.dtype, known=value, called=tensor.name)
         if value.ndim == 0 or (value.dtype.kind in "iub" and value.size <= 1024):
             return operand
@@ -349,7 +349,7 @@ class _Conversion:
                 versions.get(domain, 1),
                 tuple(self.known[name] if name else None for name in proto.input),
                 tuple(proto.output),
-                attributes_of(proto, self.folder),
+                attributes_of(proto, self.outside),
             )
             results = folded(node, proto) or self._by_rule(node)
         except AvialError as error:

@@ -1,4 +1,4 @@
-"""ONNX files: a path -> the model's protobuf, and the arrays of its initialisers.
+"""ONNX files: a path -> the model's protobuf and what lies outside of it, the arrays of tensors.
 
 Whoever wrote a file may mean harm: sizes are looked at before anything is made of them, and
 external data that do not lie in the model's folder are refused. They are mapped, not read.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from avial_lab.compiler.frontends.onnx.apart import Outside, read_apart
 from avial_lab.compiler.frontends.onnx.values import Dtype, NotCovered, Proto, dtype_of
 from avial_lab.core.errors import BindError, ParseError
 from avial_lab.core.words import shortened
@@ -37,13 +38,13 @@ def onnx_package() -> ModuleType:
     return onnx
 
 
-def read_model(path: Path) -> Proto:
-    """The ModelProto in a file; its external data stay where they are."""
+def read_model(path: Path) -> tuple[Proto, Outside]:
+    """The ModelProto in a file, and its large tensors; its external data stay where they are."""
     onnx = onnx_package()
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ParseError(f"{path} is larger than an ONNX file can be (2 GB)")
-        data = path.read_bytes()
+        data, apart = read_apart(path)
     except OSError as error:
         raise BindError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
@@ -60,7 +61,7 @@ def read_model(path: Path) -> Proto:
         raise ParseError(f"{path} is no ONNX model: it has no graph, or says no opset")
     if not all(isinstance(text, str) for text in _texts(model)):
         raise ParseError(f"{path} is no ONNX model: a name in it is no UTF-8")
-    return model
+    return model, Outside(path.parent, apart)
 
 
 def _texts(model: Proto) -> Iterator[object]:
@@ -81,8 +82,8 @@ def _texts(model: Proto) -> Iterator[object]:
             yield from (entry.key, entry.value)
 
 
-def array_of(tensor: Proto, folder: Path | None) -> np.ndarray:
-    """A TensorProto's values: a view of its bytes, or of the file in `folder` that holds them."""
+def array_of(tensor: Proto, outside: Outside) -> np.ndarray:
+    """A TensorProto's values: a view of its bytes, or of the file that holds them."""
     name = shortened(tensor.name or "a constant", 60)
     shape = tuple(int(n) for n in tensor.dims)
     if any(n < 0 for n in shape):
@@ -92,9 +93,9 @@ def array_of(tensor: Proto, folder: Path | None) -> np.ndarray:
     if nbytes > 1 << 46:
         raise ParseError(f"tensor '{name}' has {nbytes:,} bytes, more than any machine")
     if tensor.data_location == 1:
-        return _external(tensor, name, shape, dtype, nbytes, folder)
+        return _external(tensor, name, shape, dtype, nbytes, outside.folder)
     if tensor.HasField("raw_data"):
-        raw = tensor.raw_data
+        raw = outside.bytes_of(tensor.raw_data)
         if len(raw) != nbytes:
             raise ParseError(f"tensor '{name}' of {nbytes:,} bytes has {len(raw):,} of them")
         return np.frombuffer(raw, dtype).reshape(shape)
@@ -170,7 +171,7 @@ def _number(text: str, what: str, name: str) -> int:
     return int(text)
 
 
-def attributes_of(node: Proto, folder: Path | None) -> dict[str, Any]:
+def attributes_of(node: Proto, outside: Outside) -> dict[str, Any]:
     """Attributes as numbers, texts, lists and arrays; graphs are left as they are."""
     found: dict[str, Any] = {}
     for attribute in node.attribute:
@@ -184,7 +185,7 @@ def attributes_of(node: Proto, folder: Path | None) -> dict[str, Any]:
         elif kind == 3:
             found[attribute.name] = attribute.s.decode("utf-8", "replace")
         elif kind == 4:
-            found[attribute.name] = array_of(attribute.t, folder)
+            found[attribute.name] = array_of(attribute.t, outside)
         elif kind == 6:
             found[attribute.name] = [float(n) for n in attribute.floats]
         elif kind == 7:
