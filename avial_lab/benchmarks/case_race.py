@@ -11,6 +11,8 @@ import math
 import os
 import statistics
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +27,10 @@ from avial_lab.benchmarks.table import columns
 from avial_lab.core.errors import BindError
 from avial_lab.machine.host import this_machine
 
-ROUNDS = 7
 OURS, NUMPY = "avial_lab", "numpy"
+ROUNDS = 7
+SLEEP_S = 0.2
+"""Longer than any runtime's threads look for work by default."""
 
 Sizes = TypeVar("Sizes")
 
@@ -100,13 +104,36 @@ def in_rounds(
     found: Mapping[str, Times], turns: Mapping[str, Callable[[], float]], rounds: int
 ) -> dict[str, Times]:
     """`found` with the seconds that the turns of those in the race say, one after the other, so
-    that a busy machine is busy for all.
+    that a busy machine is busy for all, and each when the threads of the one before it sleep.
     """
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, turn in turns.items():
+            _wait_for_sleep()
             seconds[name].append(turn())
     return {**found, **{n: Times(found[n].first_s, tuple(s)) for n, s in seconds.items()}}
+
+
+def _wait_for_sleep() -> None:
+    """Until no other thread of this process runs: those of OpenMP and of a BLAS wait for more work
+    for some ms before they sleep, and would keep a core from whoever is next. At most `SLEEP_S`;
+    where the system does not tell (it is no Linux), not at all.
+    """
+    own = str(threading.get_native_id())
+    until = time.perf_counter() + SLEEP_S
+    while time.perf_counter() < until:
+        states = (_state(task) for task in Path("/proc/self/task").glob("*") if task.name != own)
+        if "R" not in states:
+            return
+        time.sleep(0.001)
+
+
+def _state(task: Path) -> str:
+    """Of a thread, as proc(5) has it: a letter behind its name; nothing of one that has ended."""
+    try:
+        return (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:

@@ -109,6 +109,20 @@ PARALLEL = Pipeline(
             at="avial_lab.compiler.passes.distir.overlap:Overlap",
             when="--parallel names it",
         ),
+        Row(
+            "choose-collectives",
+            what="Marks by which way each sum is made: a ring, a tree or recursive doubling.",
+            why="Behind transforms, which make the sums: small ones take few rounds.",
+            at="avial_lab.compiler.passes.distir.choose_collectives:ChooseCollectives",
+            when="--parallel names it (collectives)",
+        ),
+        Row(
+            "fuse-segments",
+            what="Marks what is computed where it is read, as nothing else reads it.",
+            why="Behind transforms, whose moves are between segments: fewer tasks, less is kept.",
+            at="avial_lab.compiler.passes.distir.fuse_segments:FuseSegments",
+            when="--parallel names it (fuse)",
+        ),
     ),
 )
 
@@ -328,6 +342,12 @@ NORMALISE = Pipeline(
             what="Inlines calls of the module's own functions.",
             why="First: the body of a called function takes all steps below at each call site.",
             at="avial_lab.compiler.passes.tasks.inline_calls:InlineCalls",
+        ),
+        Row(
+            "globals-to-memory",
+            what="Allocates the globals that launches use, with their values, in the function.",
+            why="After inline-calls, which writes out the functions that name them.",
+            at="avial_lab.compiler.passes.tasks.globals_to_memory:GlobalsToMemory",
         ),
         Row(
             "remove-empty-loops",

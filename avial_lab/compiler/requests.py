@@ -23,7 +23,7 @@ from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.graph_facts import graph_summary
-from avial_lab.planning.model_search import ModelCosts
+from avial_lab.planning.model_costs import ModelCosts
 from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.task_graph import Access, TaskGraph
 from avial_lab.planning.turns import Turns
@@ -248,6 +248,30 @@ class LoopTimes:
 
 
 @dataclass(frozen=True)
+class TimeTasks:
+    """Ask: how long do the loops of each task of a program, compiled with these options, keep a
+    core busy, or each of these numbers of threads? Answer: `TaskTimes`.
+    """
+
+    source: Source
+    options: CompileOptions
+    threads: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return brief(self, f"by {listed(list(map(str, self.threads)))} threads: {self.source!r}")
+
+
+@dataclass(frozen=True)
+class TaskTimes:
+    """By the number of threads and by the name of the task, of those whose iterations are known."""
+
+    tasks: Mapping[int, Mapping[str, CoreTime]]
+
+    def __repr__(self) -> str:
+        return brief(self, f"of {count(max(map(len, self.tasks.values()), default=0), 'task')}")
+
+
+@dataclass(frozen=True)
 class WeighLayers:
     """Ask: what do the layers of a function on tensors cost? Answer: `ModelCosts`."""
 
@@ -454,11 +478,12 @@ Question = (
     | Foresee
     | Simulate
     | TimeLoops
+    | TimeTasks
     | Walk
     | Weigh
     | WeighLayers
 )
 Answer = (
     Analysis | Built | Explored | Exported | Foreseen | Inside | LoopTimes | ModelCosts | Printed
-    | Proposal | Referenced | Simulated | Turns | Weighed
+    | Proposal | Referenced | Simulated | TaskTimes | Turns | Weighed
 )  # fmt: skip

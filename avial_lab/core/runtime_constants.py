@@ -23,6 +23,12 @@ LEAST_MAPPED = 4 * GRANULE
 there as a whole.
 """
 
+PAGE = 4096
+"""Bytes of a host's memory that are there or not."""
+
+PAGED_PLACES = 16
+"""Places for which a plan counts the pages that they touch."""
+
 SMALL_REDUCTION = 4096
 """Elements of partial results up to which every rank gets the result; of more, each rank gets the
 rows that are its own by default.
@@ -263,7 +269,7 @@ PREFIXES: dict[type[Enum], str] = {
 """What the members of each enumeration begin with in C; it is called by the class's name."""
 
 _NUMBERS = (
-    "MAX_DIMS", "GRANULE", "LEAST_MAPPED", "SMALL_REDUCTION",
+    "MAX_DIMS", "GRANULE", "LEAST_MAPPED", "PAGE", "PAGED_PLACES", "SMALL_REDUCTION",
     "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
     "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "ASSERTED", "HERE_ARRAYS",

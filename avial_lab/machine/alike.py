@@ -233,7 +233,10 @@ def _changed_node(node: Node, key: str, meant: Mapping[str, float]) -> Node:
     gpus: tuple[Accelerator, ...] = node.accelerators
     if of_gpu:
         gpus = tuple(replace(gpu, **of_gpu) for gpu in gpus)
-    return replace(node, accelerators=gpus, **whole, **rates)  # type: ignore[arg-type]
+    made = replace(node, accelerators=gpus, **whole, **rates)  # type: ignore[arg-type]
+    # One domain a socket stays that.
+    domains = made.sockets if len(node.domains) == node.sockets > 1 else len(node.domains)
+    return made.in_domains(domains) if whole or rates else made
 
 
 def _changed_links(platform: Platform, meant: Mapping[str, float]) -> tuple[Link, ...]:

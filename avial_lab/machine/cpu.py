@@ -201,7 +201,7 @@ def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
             size = re.fullmatch(
                 r"(\d+)([KMG]?)", (index / "size").read_text(encoding="utf-8").strip()
             )
-            shared = _count((index / "shared_cpu_list").read_text(encoding="utf-8"))
+            shared = len(numbers_in((index / "shared_cpu_list").read_text(encoding="utf-8")))
         except (OSError, ValueError):
             continue
         if size is not None:
@@ -209,14 +209,54 @@ def data_caches(folder: Path) -> dict[int, tuple[int, int]]:
     return levels
 
 
-def _count(cores: str) -> int:
-    """Of a list such as `0-3,8`.
+def numbers_in(text: str) -> tuple[int, ...]:
+    """Of a list as Linux writes them. ValueError for what is none.
 
-    >>> _count("0-3,8")
-    5
+    >>> numbers_in("0-3,8")
+    (0, 1, 2, 3, 8)
     """
-    ends = [part.split("-") for part in cores.strip().split(",")]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    ends = [part.split("-") for part in text.strip().split(",")]
+    return tuple(n for end in ends for n in range(int(end[0]), int(end[-1]) + 1))
+
+
+def listed_numbers(numbers: Iterable[int]) -> str:
+    """The list of them.
+
+    >>> listed_numbers((0, 1, 2, 3, 8))
+    '0-3,8'
+    """
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and runs[-1][1] == n - 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+NUMA = Path("/sys/devices/system/node")
+
+
+def domains_of(
+    cores: Sequence[Core], system: Path = NUMA
+) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """The memory domains of a machine: which of these cores are near (by their places in `cores`),
+    and how many bytes each has; those without a core are none of ours.
+    """
+    found: list[tuple[tuple[int, ...], int]] = []
+    folders = sorted(system.glob("node[0-9]*"), key=lambda each: int(each.name[4:]))
+    for folder in folders:
+        try:
+            threads = set(numbers_in((folder / "cpulist").read_text(encoding="utf-8")))
+            memory = re.search(
+                r"MemTotal:\s*(\d+) kB", (folder / "meminfo").read_text(encoding="utf-8")
+            )
+        except (OSError, ValueError):
+            continue
+        own = tuple(k for k, core in enumerate(cores) if core[0] in threads)
+        if own:
+            found.append((own, int(memory[1]) * KIB if memory else 0))
+    return tuple(found)
 
 
 def boot_id() -> str:

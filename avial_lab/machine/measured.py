@@ -16,7 +16,7 @@ import numpy as np
 from avial_lab.core.cache import Cache, digest, fingerprint
 from avial_lab.core.files import cache_folder
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
-from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.cpu import allowed, cores_of, domains_of, this_cpu
 from avial_lab.machine.host import this_machine
 from avial_lab.machine.platform import Collective, CollectiveTime, Link, Node, Platform
 from avial_lab.machine.presets import topology_on
@@ -81,6 +81,7 @@ class Measured:
 
     def platform(self) -> Platform:
         node = self.node.node("localhost", cores=this_cpu().cores, memory_bytes=memory_here())
+        node = node.divided(domains_of(cores_of(allowed())[: node.cores]))
         link = _link("messages", self.messages, "shared memory")
         inside = {node.name: link.name}
         source = "measured here" + ", on a busy machine" * bool(self.notes)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from avial_lab.machine.constants import (
     MESSAGE_LATENCY_S,
     NETWORK_BYTES_PER_S,
     NETWORK_LATENCY_S,
+    THREADS_MEET_S,
 )
 from avial_lab.machine.cpu import Cpu, this_cpu
 
@@ -58,11 +60,27 @@ class Accelerator:
 
 
 @dataclass(frozen=True)
+class Domain:
+    """A part of a node's memory and the cores that are near it (a NUMA domain). cores: their
+    numbers on the node; memory_bytes: 0 where nobody knows.
+    """
+
+    cores: tuple[int, ...]
+    memory_bytes_per_s: float
+    memory_bytes: int = 0
+
+    def __repr__(self) -> str:
+        rate = f"{_rate(self.memory_bytes_per_s)}B/s"
+        return brief(self, f"of {count(len(self.cores), 'core')}: {rate}")
+
+
+@dataclass(frozen=True)
 class Node:
     """A computer with one memory. core_flops_per_s: multiply-adds on f64, on f32 twice that.
 
     core_bytes_per_s: what one core gets of the memory; memory_bytes_per_s: what all of them get
-    together. caches: (bytes, bytes a second) that a core has, the fastest first.
+    together, in all `domains` where the memory has several: a rank's arrays lie in one, that of its
+    first core. caches: (bytes, bytes a second) that a core has, the fastest first.
     """
 
     name: str
@@ -77,6 +95,41 @@ class Node:
     accelerators: tuple[Accelerator, ...] = ()
     ranks: int = 1
     """How many MPI ranks it has by default."""
+    team_s: float = THREADS_MEET_S
+    """Until threads of a rank have begun together, and until the last of them is done."""
+    domains: tuple[Domain, ...] = ()
+
+    def domain_of(self, core: int) -> int:
+        """The number of the domain that has that core; 0 where there is one memory."""
+        return next((k for k, domain in enumerate(self.domains) if core in domain.cores), 0)
+
+    def near(self, domain: int) -> Node:
+        """As who computes there sees it: with the memory of that domain alone."""
+        if not self.domains:
+            return self
+        rate = self.domains[domain].memory_bytes_per_s
+        return replace(self, memory_bytes_per_s=rate, domains=())
+
+    def in_domains(self, number: int) -> Node:
+        """With so many domains that have equal parts of it; not more than cores."""
+        number = min(number, self.cores)
+        if number < 2:
+            return replace(self, domains=())
+        ends = [k * self.cores // number for k in range(number + 1)]
+        return self.divided(
+            [(tuple(range(a, b)), self.memory_bytes // number) for a, b in pairwise(ends)]
+        )
+
+    def divided(self, domains: Sequence[tuple[tuple[int, ...], int]]) -> Node:
+        """With domains of these cores and bytes, of which each has a part of the bandwidth as its
+        cores are of all; one domain is none.
+        """
+        cores = sum(len(own) for own, _ in domains)
+        made = tuple(
+            Domain(own, self.memory_bytes_per_s * len(own) / cores, nbytes)
+            for own, nbytes in domains
+        )
+        return replace(self, domains=made if len(made) > 1 else ())
 
     def stream_bytes_per_s(self, nbytes: float, cores: int) -> float:
         """How fast that many cores go through so much memory, all of it in turn."""
@@ -98,6 +151,10 @@ class Node:
             core_bytes_per_s=self.core_bytes_per_s * memory,
             memory_bytes_per_s=self.memory_bytes_per_s * memory,
             caches=tuple((room, rate * memory) for room, rate in self.caches),
+            domains=tuple(
+                replace(each, memory_bytes_per_s=each.memory_bytes_per_s * memory)
+                for each in self.domains
+            ),
             accelerators=tuple(
                 replace(
                     each,

@@ -74,7 +74,7 @@ def gpu_node(card: str, count: int = 8) -> Topology:
     node = Node(
         "node", 8 * count, 50e9, 15e9, 400e9, 1024 * GIB, ((1 << 20, 80e9), (4 << 20, 40e9)),
         sockets=2, accelerators=gpus, ranks=count,
-    )  # fmt: skip
+    ).in_domains(2)  # fmt: skip
     memory = Link("shared memory", 50e9, 1e-6, "shared memory")
     return topology_on(
         Platform((node,), (memory,), f"a node of {count} GPUs", SOURCE, {node.name: memory.name})
@@ -99,7 +99,8 @@ def fat_tree(leaves: int, nodes_per_leaf: int, *, label: str = "") -> Platform:
         for _ in range(nodes_per_leaf):
             name = f"n{len(nodes)}"
             caches = ((1 << 20, 80e9), (4 << 20, 40e9))
-            nodes.append(Node(name, 32, 50e9, 12e9, 200e9, 256 * GIB, caches, sockets=2))
+            node = Node(name, 32, 50e9, 12e9, 200e9, 256 * GIB, caches, sockets=2)
+            nodes.append(node.in_domains(2))
             links.append(Link(f"{name}-leaf{leaf}", 12.5e9, 5e-7, "infiniband"))
             uplinks[name] = ((f"leaf{leaf}", links[-1].name), ("spine", up.name))
     inside = {node.name: "shared memory" for node in nodes}

@@ -133,6 +133,30 @@ class Topology:
         ranks_on = Counter(self.node_of)
         return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
 
+    @cached_property
+    def domain_of(self) -> tuple[int, ...]:
+        """The memory domain of each rank on its node: that of its first core. (A node's ranks
+        divide its cores in their order, as a run binds them.)
+        """
+        found: list[int] = []
+        seen: Counter[str] = Counter()
+        for name, cores in zip(self.node_of, self.cores_of_rank, strict=True):
+            node = self.speeds.node(name)
+            found.append(node.domain_of(seen[name] * cores % node.cores))
+            seen[name] += 1
+        return tuple(found)
+
+    def seen_by(self, rank: int) -> Node:
+        """The node of that rank, with the memory that is near to it."""
+        key = self.node_of[rank], self.domain_of[rank]
+        if key not in self._near:
+            self._near[key] = self.speeds.node(key[0]).near(key[1])
+        return self._near[key]
+
+    @cached_property
+    def _near(self) -> dict[tuple[str, int], Node]:
+        return {}
+
     def with_links(
         self, kind: str = "", *, bandwidth: float = 1.0, latency: float = 1.0
     ) -> Topology:
@@ -185,12 +209,14 @@ class Topology:
 
     @cached_property
     def rank_hardware(self) -> tuple[np.ndarray, tuple[tuple[Node, int], ...]]:
-        """For each rank the number of its hardware, and those: a node, and a rank's cores there."""
+        """For each rank the number of its hardware, and those: a node as it sees it, and its cores
+        there.
+        """
         kinds: dict[tuple[Node, int], int] = {}
         nodes: dict[tuple[Node, int], tuple[Node, int]] = {}
         of_rank: list[int] = []
-        for name, cores in zip(self.node_of, self.cores_of_rank, strict=True):
-            node = self.speeds.node(name)
+        for rank, cores in enumerate(self.cores_of_rank):
+            node = self.seen_by(rank)
             key = node.hardware, cores
             nodes.setdefault(key, (node, cores))
             of_rank.append(kinds.setdefault(key, len(kinds)))

@@ -18,8 +18,11 @@
     collectives:         # calls of so many ranks, as measured; else an algorithm is simulated
       - {call: all-gather, ranks: 4, nodes: 2, latency: 30 us, bandwidth: 2 GB/s}
 
-A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core, and GPUs; the last two, of
-a GPU's link to its host, may be left out. Links may be not `shared` by their messages, or not
+A node may have `caches: [{size: 1 MiB, bandwidth: 80 GB/s}]`, of a core; `domains: 2` where its
+memory is in parts, near some of its cores each (NUMA), or, where those are not alike, a list of
+them: `domains: [{cores: 0-7, memory_bandwidth: 60 GB/s, memory: 32 GiB}, …]`; `threads_meet: 3 us`,
+which a rank's threads take to begin together; and GPUs, the last two of which, of a GPU's link to
+its host, may be left out. Links may be not `shared` by their messages, or not
 `duplex`; messages up to `eager: 64 KiB` leave before their receiver is ready.
 
         gpus: {count: 2, arch: sm_90, flops: 30 TFLOP/s, bandwidth: 3 TB/s, memory: 80 GiB,
@@ -43,11 +46,17 @@ from typing import Any, cast
 
 from avial_lab.core.errors import AvialError, CellSpan
 from avial_lab.core.files import text_of
-from avial_lab.machine.constants import EAGER_BYTES, MOST_ETHERNET_BYTES_PER_S
+from avial_lab.machine.constants import (
+    EAGER_BYTES,
+    MOST_ETHERNET_BYTES_PER_S,
+    THREADS_MEET_S,
+)
+from avial_lab.machine.cpu import listed_numbers, numbers_in
 from avial_lab.machine.platform import (
     Accelerator,
     Collective,
     CollectiveTime,
+    Domain,
     Link,
     Node,
     Platform,
@@ -157,12 +166,13 @@ class _Reader:
 
 _NODE = (
     "name", "count", "cores", "core_flops", "core_bandwidth", "memory_bandwidth", "memory",
-    "sockets", "ranks", "gpus", "caches",
+    "sockets", "ranks", "gpus", "caches", "domains", "threads_meet",
 )  # fmt: skip
 _GPU = ("count", "arch", "flops", "bandwidth", "memory", "host_bandwidth", "host_latency")
 _NEEDED_GPU = _GPU[1:5]
 _LINK = ("name", "kind", "bandwidth", "latency", "shared", "duplex", "eager")
 _CACHE = ("size", "bandwidth")
+_DOMAIN = ("cores", "memory_bandwidth", "memory")
 _COLLECTIVE = ("call", "ranks", "nodes", "latency", "bandwidth")
 _MEMBERS = (
     "name", "nodes", "links", "inside", "switch", "routes", "uplinks", "crossings", "collectives",
@@ -230,6 +240,11 @@ def _nodes(entry: _Reader) -> list[Node]:
         accelerators=_gpus(members["gpus"]) if "gpus" in members else (),
         ranks=members["ranks"].whole("ranks") if "ranks" in members else 1,
     )
+    if "threads_meet" in members:
+        meet_s = members["threads_meet"].quantity("threads_meet", Quantity.SECONDS)
+        made = replace(made, team_s=meet_s)
+    if "domains" in members:
+        made = _in_domains(members["domains"], made)
     if count == 1:
         return [made]
     return [replace(made, name=f"{name}{k}") for k in range(count)]
@@ -245,6 +260,34 @@ def _caches(entry: _Reader) -> tuple[tuple[int, float], ...]:
         size = int(members["size"].quantity("size", Quantity.BYTES))
         found.append((size, members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)))
     return tuple(found)
+
+
+def _in_domains(entry: _Reader, node: Node) -> Node:
+    """So many alike, or each with its cores, which are all of the node's."""
+    if entry.node.id == "scalar":
+        return node.in_domains(entry.whole("domains", most=node.cores))
+    found: list[Domain] = []
+    for each in entry.items("domains"):
+        members = each.mapping("a domain", _DOMAIN)
+        for key in _DOMAIN[:2]:
+            if key not in members:
+                raise each.error(
+                    f"a domain has '{key}'", f"a domain needs {', '.join(_DOMAIN[:2])}"
+                )
+        words = members["cores"].word("cores")
+        if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", words):
+            raise members["cores"].error(f"cores is a list of their numbers, not '{words}'", "0-7")
+        rate = members["memory_bandwidth"].quantity("memory_bandwidth", Quantity.BYTES_PER_S)
+        memory = members["memory"].quantity("memory", Quantity.BYTES) if "memory" in members else 0
+        found.append(Domain(numbers_in(words), rate, int(memory)))
+    cores = sorted(core for domain in found for core in domain.cores)
+    if cores != list(range(node.cores)):
+        raise entry.error(
+            f"the domains have the cores {listed_numbers(cores) or 'none'}, "
+            f"and the node has 0-{node.cores - 1}",
+            "each core is in one domain",
+        )
+    return replace(node, domains=tuple(found) if len(found) > 1 else ())
 
 
 def _gpus(entry: _Reader) -> tuple[Accelerator, ...]:
@@ -393,7 +436,8 @@ def topology_text(topology: Topology) -> str:
     lines = [f"name: {_word(platform.label)}", "nodes:"]
     for first, count in _runs(nodes):
         lines.append(f"  - {_flow(_node_words(first, count))}")
-    lines.append("links:")
+    if platform.links:
+        lines.append("links:")
     lines += [f"  - {_flow(_link_words(link))}" for link in platform.links]
     lines += [f"inside: {_word(name)}" for name in inside]
     if platform.routes:
@@ -454,6 +498,11 @@ def _node_words(node: Node, count: int) -> dict[str, str]:
             for size, each in node.caches
         )
         words["caches"] = _list(caches)
+    if node.team_s != THREADS_MEET_S:
+        words["threads_meet"] = written(node.team_s, Quantity.SECONDS)
+    if node.domains:
+        alike = node == node.in_domains(len(node.domains))
+        words["domains"] = str(len(node.domains)) if alike else _domain_words(node.domains)
     if node.accelerators:
         gpu = node.accelerators[0]
         words["gpus"] = _flow(
@@ -467,6 +516,20 @@ def _node_words(node: Node, count: int) -> dict[str, str]:
             }
         )  # fmt: skip
     return words
+
+
+def _domain_words(domains: Iterable[Domain]) -> _Flow:
+    rate, size = Quantity.BYTES_PER_S, Quantity.BYTES
+    return _list(
+        _flow(
+            {
+                "cores": listed_numbers(each.cores),
+                "memory_bandwidth": written(each.memory_bytes_per_s, rate),
+                **({"memory": written(each.memory_bytes, size)} if each.memory_bytes else {}),
+            }
+        )
+        for each in domains
+    )
 
 
 def _link_words(link: Link) -> dict[str, str]:

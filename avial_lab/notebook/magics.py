@@ -49,10 +49,16 @@ from avial_lab.notebook.live import compiling, watched
 from avial_lab.notebook.python_cells import arguments as python_arguments
 from avial_lab.notebook.python_cells import define, is_python
 from avial_lab.notebook.stepper import Stepping
+from avial_lab.planning.placement import is_by_hand
 from avial_lab.planning.planned import best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.scaling import powers
-from avial_lab.planning.what_if import WhatIf, what_if_of_loops, what_if_placed
+from avial_lab.planning.what_if import (
+    WhatIf,
+    what_if_divided,
+    what_if_of_loops,
+    what_if_placed,
+)
 from avial_lab.plot.views.topology import topology_figure
 from avial_lab.program.compilation import Namespace
 from avial_lab.program.divisions import divisible_model, divisible_program
@@ -429,6 +435,11 @@ class AvialMagics(Magics):
             self._sliders(
                 what_if_of_loops(program.predicted_on_changes(machine), machine), program.name
             )
+            return
+        if is_by_hand(program.schedule) and options.policy is None:
+            display(program.predicted(machine))
+            divided = what_if_divided(program.predicted, program.schedule, machine)
+            self._sliders(divided, program.name)
             return
         costs = program.costs(None if machine == here else machine)
         policies = () if options.policy is None else (Policy(options.policy),)

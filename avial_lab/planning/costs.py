@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+
+import numpy as np
 
 from avial_lab.core.regions import size
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
@@ -17,7 +19,8 @@ from avial_lab.machine.constants import (
     REACHED_OF_GPU_MEMORY,
     REACHED_OF_PEAK,
 )
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.platform import Accelerator, Node
 from avial_lab.machine.topology import Device, Topology
@@ -46,6 +49,14 @@ class Cost:
     cores: int = 1
     memory_bytes: float = 0.0
 
+    def from_memory(self, nbytes: int, node: Node) -> Cost:
+        """Where so much of what it touches is in no cache yet; what was measured stays."""
+        first_s = nbytes / min(node.core_bytes_per_s * max(1, self.cores), node.memory_bytes_per_s)
+        if first_s <= self.seconds or self.source not in (CostSource.ROOFLINE, CostSource.GUESSED):
+            return self
+        why = f"{self.why}; {format_bytes(nbytes)} of it first come from memory"
+        return replace(self, seconds=first_s, why=why, memory_bytes=nbytes)
+
     def __repr__(self) -> str:
         return brief(self, f"{format_seconds(self.seconds)} ({self.source.value}): {self.why}")
 
@@ -64,6 +75,10 @@ class Costs:
         default_factory=dict[str, Mapping[str, float]]
     )
     """Seconds of a task by the device's name, where they are known for each."""
+    loops: Mapping[int, Mapping[str, CoreTime]] = field(
+        default_factory=dict[int, Mapping[str, CoreTime]]
+    )
+    """By a number of cores and by task: how long the compiled loops keep those busy."""
 
     def of(self, task: Task, device: Device, graph: TaskGraph, topology: Topology) -> Cost:
         """What `task` costs on `device` of `topology`."""
@@ -123,7 +138,15 @@ class Costs:
         gpu = topology.accelerator_of(device)
         if gpu is not None:
             return _on_gpu(demand, gpu, source)
-        return _on_cores(demand, device, topology, source)
+        node = _node(device, topology)
+        cores = 1 if device.kind.family == GPU_FAMILY else topology.cores_of_rank[device.rank]
+        cost = _on_cores(demand, self._loops_of(task.name, cores), node, cores, source)
+        return replace(cost, why=f"{cost.why}, emulated") if device.emulated else cost
+
+    def _loops_of(self, task: str, cores: int) -> CoreTime | None:
+        """On so many cores; else on as many of them as somebody asked for."""
+        known = max((n for n in self.loops if n <= cores), default=0)
+        return self.loops.get(known, {}).get(task)
 
 
 @lru_cache(maxsize=4096)
@@ -150,19 +173,39 @@ def seconds_on_gpu(
     return max(flops / peak, streamed, loaded / (gpu.flops_per_s * GPU_CACHE_BYTES_PER_FLOP))
 
 
-def _on_cores(demand: Demand, device: Device, topology: Topology, source: CostSource) -> Cost:
-    """An emulated GPU is one core of its rank."""
-    node = _node(device, topology)
-    cores = 1 if device.kind.family == GPU_FAMILY else topology.cores_of_rank[device.rank]
-    flops_per_s = node.core_flops_per_s * cores * (2 if demand.element == "f32" else 1)
-    compute_s = demand.flops / (flops_per_s * REACHED_OF_PEAK)
+def _on_cores(
+    demand: Demand, loops: CoreTime | None, node: Node, cores: int, source: CostSource
+) -> Cost:
+    """(An emulated GPU is one core of its rank.)"""
+    busy_s = float(core_busy_s(np.array(demand.flops), 1.0, demand.element, loops, node, cores))
     stream_s = demand.nbytes / node.stream_bytes_per_s(demand.nbytes, cores)
-    bound = "arithmetic" if compute_s >= stream_s else "memory"
+    bound = "memory"
+    if busy_s >= stream_s:
+        bound = "arithmetic" if loops is None else "its loops, as they are compiled"
     through = float(demand.nbytes) if node.in_memory(demand.nbytes, cores) else 0.0
-    on = f"on {count(cores, 'core')}, bound by {bound}"
-    emulated = ", emulated" if device.emulated else ""
-    why = f"{_words(demand, source)}, {on}{emulated}"
-    return Cost(max(compute_s, stream_s), source, why, cores, through)
+    source = CostSource.ROOFLINE if loops is not None else source
+    why = f"{_words(demand, source)}, on {count(cores, 'core')}, bound by {bound}"
+    return Cost(max(busy_s, stream_s), source, why, cores, through)
+
+
+def core_busy_s(
+    flops: np.ndarray,
+    part: np.ndarray | float,
+    element: str,
+    loops: CoreTime | None,
+    node: Node,
+    cores: int,
+) -> np.ndarray:
+    """Seconds of arithmetic of parts of a whole: as its compiled loops have it, with threads that
+    begin, and never faster than cores compute; of what has no loops, as many operations of its
+    `flops` as loops usually reach. flops: of each part, (n,); loops: of the whole; part: of that.
+    """
+    at_most = node.core_flops_per_s * cores * (2 if element == "f32" else 1)
+    if loops is None:
+        return flops / (at_most * REACHED_OF_PEAK)
+    cycle_s = this_cpu().flops_per_cycle / node.core_flops_per_s
+    busy_s = loops.cycles * part * cycle_s + loops.teams * node.team_s
+    return np.maximum(busy_s, flops / at_most)
 
 
 def _words(demand: Demand, source: CostSource) -> str:
@@ -177,4 +220,5 @@ def _touched_bytes(task: Task, graph: TaskGraph) -> int:
 
 
 def _node(device: Device, topology: Topology) -> Node:
-    return topology.speeds.node(device.node)
+    """As the device's rank sees it."""
+    return topology.seen_by(device.rank)

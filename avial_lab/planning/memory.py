@@ -16,7 +16,7 @@ from avial_lab.core.piece_map import PieceMap
 from avial_lab.core.regions import Box
 from avial_lab.core.words import format_bytes, listed
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.schedule import Schedule, StepKind
 from avial_lab.planning.task_graph import Task, TaskGraph
 
 
@@ -40,11 +40,15 @@ class HeldMemory:
 
     def add(self, task: Task, rank: int) -> None:
         for access in task.accesses:
-            there = self._map(rank, access.storage)
             for box in access.region:
-                self.nbytes[rank] += self._missing(there, box) * self._itemsize[access.storage]
-                there.remove(box)
-                there.add(box, True)
+                self.receive(access.storage, box, rank)
+
+    def receive(self, storage: str, box: Box, rank: int) -> None:
+        """What a message brings to it."""
+        there = self._map(rank, storage)
+        self.nbytes[rank] += self._missing(there, box) * self._itemsize[storage]
+        there.remove(box)
+        there.add(box, True)
 
     def by_storage(self, rank: int) -> dict[str, int]:
         """What the rank holds of each storage."""
@@ -90,6 +94,24 @@ def _held(schedule: Schedule) -> HeldMemory:
     for placement in schedule.placements:
         held.add(schedule.graph.by_name[placement.task], placement.rank)
     return held
+
+
+def first_touched(schedule: Schedule) -> dict[str, int]:
+    """Bytes of each task on a CPU that its rank neither touched nor received before."""
+    graph, topology = schedule.graph, schedule.topology
+    held = HeldMemory(graph, topology.ranks)
+    own = {device.name: not device.kind.apart for device in topology.devices}
+    found: dict[str, int] = {}
+    for rank, program in enumerate(schedule.programs):
+        for step in program:
+            if step.kind is StepKind.WAIT_RECEIVED:
+                brought = schedule.transfers[step.transfer]
+                held.receive(brought.storage, brought.box, rank)
+            elif step.kind is StepKind.RUN and own[schedule.placement_of[step.task].device]:
+                before = held.nbytes[rank]
+                held.add(graph.by_name[step.task], rank)
+                found[step.task] = held.nbytes[rank] - before
+    return found
 
 
 def check_memory(schedule: Schedule) -> None:

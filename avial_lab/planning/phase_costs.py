@@ -16,12 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from avial_lab.core.words import brief, count
-from avial_lab.machine.constants import REACHED_OF_PEAK, THREADS_MEET_S
-from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.platform import Node
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.costs import CostSource, seconds_on_gpu
+from avial_lab.planning.costs import CostSource, core_busy_s, seconds_on_gpu
 from avial_lab.planning.turns import Pattern, Turns
 
 
@@ -183,7 +181,7 @@ def _modelled(
         at = hosts[hardware == kind]
         if at.size:
             seconds[at], memory[at] = roofline(
-                _busy_s(flops[at], divided[at], element, loops.get(cores), node, cores),
+                core_busy_s(flops[at], divided[at], element, loops.get(cores), node, cores),
                 touched[at], through[at], node, cores,
             )  # fmt: skip
     there: list[int] = np.flatnonzero(pattern.places >= topology.ranks).tolist()
@@ -194,29 +192,10 @@ def _modelled(
             seconds[at] = seconds_on_gpu(flops[at], through[at], loaded[at], element, gpu)
             continue
         one = slice(at, at + 1)
-        node = topology.speeds.node(device.node)
-        busy_s = _busy_s(flops[one], divided[one], element, loops.get(1), node, cores=1)
+        node = topology.seen_by(device.rank)
+        busy_s = core_busy_s(flops[one], divided[one], element, loops.get(1), node, cores=1)
         seconds[one], memory[one] = roofline(busy_s, touched[one], through[one], node, cores=1)
     return ShareCost(seconds, memory)
-
-
-def _busy_s(
-    flops: np.ndarray,
-    divided: np.ndarray,
-    element: str,
-    loops: CoreTime | None,
-    node: Node,
-    cores: int,
-) -> np.ndarray:
-    """Seconds of arithmetic: as the compiled loops have it, and threads that begin; else of so many
-    operations.
-    """
-    if loops is not None:
-        cycle_s = this_cpu().flops_per_cycle / node.core_flops_per_s
-        return loops.cycles * divided * cycle_s + loops.teams * THREADS_MEET_S
-    return flops / (
-        node.core_flops_per_s * cores * (2 if element == "f32" else 1) * REACHED_OF_PEAK
-    )
 
 
 def _from_memory(turns: Turns, costs: Sequence[ShareCost], topology: Topology) -> list[ShareCost]:

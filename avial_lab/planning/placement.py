@@ -74,6 +74,39 @@ def schedule_by_hand(
     return _scheduled(graph, topology, tuple(placements), Policy.LEVELS, sync)
 
 
+def is_by_hand(schedule: Schedule) -> bool:
+    """Whether no policy decided where its tasks run: meshes, a division, an edited stage did."""
+    return all(placed.reason == BY_HAND for placed in schedule.placements)
+
+
+def on_the_same_ranks(schedule: Schedule, topology: Topology) -> Schedule:
+    """A schedule made by hand on another machine: every task on the rank that it had, in the same
+    order.
+
+    Raises ScheduleError where that machine has fewer ranks, or its rank no device for a task.
+    """
+    graph, needed = schedule.graph, 1 + max((p.rank for p in schedule.placements), default=0)
+    if needed > topology.ranks:
+        raise ScheduleError(
+            f"the program is divided over {needed} ranks, and {topology.speeds.label} has "
+            f"{topology.ranks}",
+            hint="a topology says how many ranks each node has (`ranks:`)",
+        )
+    devices: dict[str, str] = {}
+    for placed in schedule.placements:
+        task, kind = graph.by_name[placed.task], schedule.topology.device(placed.device).kind
+        there = [d for d in fitting_devices(task, topology) if d.rank == placed.rank]
+        if not there:
+            raise ScheduleError(
+                f"task '{task.name}' is on rank {placed.rank}, which has no device for "
+                f"{task.target} on {topology.speeds.label}",
+                span=task.span,
+            )
+        devices[task.name] = next((d for d in there if d.kind is kind), there[0]).name
+    order = [placed.task for placed in schedule.placements]
+    return schedule_by_hand(graph, topology, devices, order=order, sync=schedule.sync)
+
+
 def _check_order(graph: TaskGraph, order: Sequence[str]) -> None:
     """ScheduleError where `order` does not name every task once, or goes against an edge."""
     position = {name: k for k, name in enumerate(order)}

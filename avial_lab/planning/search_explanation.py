@@ -11,13 +11,8 @@ from dataclasses import replace
 from avial_lab.core.errors import OptionError
 from avial_lab.core.table import Table
 from avial_lab.core.words import format_bytes, format_seconds, shortened
-from avial_lab.planning.model_search import (
-    Configuration,
-    ModelSearch,
-    SearchRow,
-    closed_form,
-    costs_of,
-)
+from avial_lab.planning.model_costs import Configuration, closed_form, costs_of
+from avial_lab.planning.model_search import ModelSearch, SearchRow
 
 
 def explained(found: ModelSearch, words: str, against: str = "") -> str:
@@ -128,4 +123,5 @@ def _neighbours(found: ModelSearch, given: Configuration) -> Iterator[tuple[Conf
     changes.append((replace(given, recompute=True), "recompute"))
     changes.append((replace(given, k=2 * given.k), f"{2 * given.k} micro-batches"))
     changes += [(replace(given, schedule=each), each) for each in ("1f1b", "zero-bubble")]
+    changes.append((replace(given, d=1, h=given.d * given.h), "horizontal in place of data"))
     yield from ((each, words) for each, words in changes if each != given and each in there)

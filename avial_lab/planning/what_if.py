@@ -118,6 +118,17 @@ def what_if_of_loops(simulate: Callable[[Topology], Trace], machine: Topology) -
     )
 
 
+def what_if_divided(
+    simulate: Callable[[Topology], Trace], schedule: Schedule, machine: Topology
+) -> WhatIf:
+    """Of a program whose tasks know their ranks: `simulate` predicts it on any machine that has as
+    many.
+    """
+    needed = 1 + max((placed.rank for placed in schedule.placements), default=0)
+    ranks = tuple(n for n in powers(machine.ranks) if n >= needed)
+    return WhatIf(machine, ranks, lambda change: Answer(simulate(change.of(machine))))
+
+
 def _changed_costs(costs: Costs, change: Change) -> Costs:
     """What was measured holds as long as the nodes are what they were; seconds that were given are
     of the fastest core, which is as many times as fast.

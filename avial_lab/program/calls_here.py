@@ -39,9 +39,11 @@ from avial_lab.runtime.rank.here import RunHere, may_run_here, run_here
 LONG_S = 0.05
 """A call that took as long runs where Ctrl-C can end it."""
 CALLS_TO_RETRY = 64
-"""One thread, or all: what was slower is tried again after so many calls."""
+"""One thread, or all: what was slower is tried again after so many calls, at first sooner."""
+CALLS_TO_TRY = 4
+"""With all threads but for one of them: the first has to start them, and others may be busy."""
 IN_PLACE_S = 0.25
-"""Calls that take longer write into copies, which Ctrl-C may leave half written."""
+"""Calls that take longer keep a copy of what they write, for Ctrl-C may leave it half written."""
 MOST_FAILURES = 100
 """Exceptions after which calls go to another process again: each may lose some small memory."""
 MOST_SLOWER = 3
@@ -200,8 +202,8 @@ class CallHere:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the next call writes into the caller's arrays themselves: it comes to its end,
-        before anybody has waited too long for an answer to Ctrl-C.
+        """Whether the next call needs no copies of what it writes: it comes to its end, before
+        anybody has waited too long for an answer to Ctrl-C.
         """
         took_s = self.took_s
         return took_s is not None and took_s <= IN_PLACE_S and self.translated.is_certain
@@ -214,10 +216,11 @@ class CallHere:
         if most == 1 or self.program.built.reordered:
             return most
         self.calls += 1
-        if len(self.paces) < 2:
-            return 1 if self.calls > 2 else most
+        if self.calls <= CALLS_TO_TRY:
+            return 1 if self.calls == CALLS_TO_TRY - 1 else most
         best = min(self.paces, key=self.paces.__getitem__)
-        return best if self.calls % CALLS_TO_RETRY else most + 1 - best
+        tried_again = self.calls & (self.calls - 1) == 0 or self.calls % CALLS_TO_RETRY == 0
+        return most + 1 - best if tried_again else best
 
     def _judge(self, took: float, threads: int) -> None:
         slow = took > LONG_S and not self.run.stops

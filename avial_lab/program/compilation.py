@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +16,16 @@ from avial_lab.compiler.frontends.notation.header import (
     program_names,
 )
 from avial_lab.compiler.options import CompileOptions, Keywords, takes_options
-from avial_lab.compiler.requests import Analyse, Analysis, Build, Built, Scalar, Source, Weigh
+from avial_lab.compiler.requests import (
+    Analyse,
+    Analysis,
+    Build,
+    Built,
+    Scalar,
+    Source,
+    TimeTasks,
+    Weigh,
+)
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
 from avial_lab.core.device_arrays import OnDevice, device_array, is_on_device
@@ -194,12 +203,16 @@ def planned_graph(
     scalars: Mapping[str, Scalar] | None = None,
     cell: str = "<program>",
     name: str = "program",
+    threads: Iterable[int] = (1,),
 ) -> Workflow:
-    """The tasks of a program of tasks, and what they cost by the roofline, for `avial_lab.plan`."""
+    """The tasks of a program of tasks, and what they cost by the roofline and by their loops, as
+    they are compiled, on so many threads of a rank; for `avial_lab.plan`.
+    """
     source, _ = _source(text, cell, arrays, scalars or {}, None)
     graph = shared_compiler().ask(Analyse(source)).graph
     demands = shared_compiler().ask(Weigh(source)).demands
-    return Workflow(name, graph, Costs(demands))
+    times = shared_compiler().ask(TimeTasks(source, CompileOptions(), tuple(sorted({1, *threads}))))
+    return Workflow(name, graph, Costs(demands, loops=times.tasks))
 
 
 # From what the caller gives to a question ---------------------------------------------------------

@@ -50,7 +50,9 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TaskTimes,
     TimeLoops,
+    TimeTasks,
     Walk,
     Weigh,
     Weighed,
@@ -61,7 +63,7 @@ from avial_lab.core.files import cache_folder
 from avial_lab.core.toolchain import ToolError, install_hint
 from avial_lab.core.underway import told_in
 from avial_lab.planning.foreseen import Foreseen
-from avial_lab.planning.model_search import ModelCosts
+from avial_lab.planning.model_costs import ModelCosts
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.launch.guardian import Guardian
 from avial_lab.runtime.launch.processes import private_folder
@@ -199,6 +201,8 @@ class Compiler:
     def ask(self, question: Resume, *, timeout_s: float | None = None) -> Built: ...
     @overload
     def ask(self, question: TimeLoops, *, timeout_s: float | None = None) -> LoopTimes: ...
+    @overload
+    def ask(self, question: TimeTasks, *, timeout_s: float | None = None) -> TaskTimes: ...
     @overload
     def ask(self, question: Walk, *, timeout_s: float | None = None) -> Turns: ...
     @overload

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from avial_lab.compiler.requests import Simulate, Source, WeighLayers
 from avial_lab.core.errors import AvialError, ScheduleError
-from avial_lab.core.words import format_bytes
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.model_search import Machine, ModelSearch, SearchRow, search_model
+from avial_lab.planning.model_costs import Machine
+from avial_lab.planning.model_search import ModelSearch, SearchRow, over_memory, search_model
 from avial_lab.planning.simulator.ranks import Resources, Ways
 from avial_lab.program.compiler_client import shared_compiler
 
@@ -73,10 +73,10 @@ def search(
 def _worth_simulating(found: ModelSearch, most: int) -> list[SearchRow]:
     """The best of all, half of them the best of their degrees: many differ in little else."""
     ranked = found.ranked
-    degrees: dict[tuple[int, int, int], SearchRow] = {}
+    degrees: dict[tuple[object, ...], SearchRow] = {}
     for row in ranked:
         given = row.configuration
-        degrees.setdefault((given.d, given.h, given.p), row)
+        degrees.setdefault((given.d, given.h, given.p, given.inside), row)
     chosen = list(degrees.values())[: (most + 1) // 2]
     chosen += [row for row in ranked if row not in chosen][: most - len(chosen)]
     return sorted(chosen, key=ranked.index)
@@ -90,7 +90,7 @@ def _simulated(row: SearchRow, source: Source, topology: Topology, machine: Mach
         return replace(row, reason=error.message)
     held = max(facts.held_bytes)
     over = held - machine.memory_bytes
-    reason = f"{format_bytes(int(over))} over the memory of a device" if over > 0 else ""
+    reason = over_memory(over) if over > 0 else ""
     return replace(
         row, reason=reason, simulated_s=facts.seconds, held_bytes=held,
         moved_bytes=facts.moved_bytes,

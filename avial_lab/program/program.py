@@ -41,7 +41,9 @@ from avial_lab.compiler.requests import (
     Referenced,
     Resume,
     RunReference,
+    TaskTimes,
     TimeLoops,
+    TimeTasks,
     Weigh,
     Weighed,
 )
@@ -68,9 +70,10 @@ from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.memory import held_bytes
 from avial_lab.planning.other_sizes import OtherSizes
 from avial_lab.planning.phase_costs import PhaseCosts
-from avial_lab.planning.placement import schedule_tasks
+from avial_lab.planning.placement import is_by_hand, on_the_same_ranks, schedule_tasks
 from avial_lab.planning.profile import Profile
 from avial_lab.planning.scaling import Scaling, powers, scaling_of
 from avial_lab.planning.schedule import Piece, Schedule
@@ -182,6 +185,10 @@ class Program:
     _profiles: dict[str, Profile] = field(default_factory=dict[str, "Profile"], repr=False)
     _times: dict[int, LoopTimes] = field(default_factory=dict[int, "LoopTimes"], repr=False)
     """How long its compiled loops keep a core busy, by the number of threads."""
+    _times_of_tasks: dict[tuple[int, ...], TaskTimes] = field(
+        default_factory=dict[tuple[int, ...], "TaskTimes"], repr=False
+    )
+    """The same of its tasks, by the numbers that were asked for together."""
     _walks: dict[tuple[Topology, int], Turns] = field(
         default_factory=dict[tuple[Topology, int], "Turns"], repr=False
     )
@@ -327,7 +334,8 @@ class Program:
         """What a run would be like, without one: every step of every rank, on the machine that the
         program was compiled for, or placed (a program of loops: compiled) anew for another: one
         that is there, a file, or `preset:…`. In a notebook that has changed a machine (`%avial
-        topology`), that one where none is named.
+        topology`), that one where none is named. What was divided (`parallel`) or placed by hand
+        keeps its ranks there.
 
         A task or a phase takes what it took in earlier runs here (the median), else what the
         roofline says. A loop whose end depends on data takes `trips` turns, by default as many as
@@ -340,9 +348,15 @@ class Program:
     def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
         """As `simulate`; without a machine on the program's own, whatever the session's is."""
         if not self.of_loops:
-            return simulated(self._schedule_on(machine), self.costs(machine))
+            schedule = self._schedule_on(machine)
+            trace = simulated(schedule, self.costs(machine))
+            here = machine is None or machine == self.schedule.topology
+            held = self.plan.touched_bytes if here else held_bytes(schedule)
+            return replace(trace, held_bytes=held)
         walked = self._walked(machine, trips)
         trace = simulated_turns(walked.turns, walked.costs, walked.topology)
+        if machine is None:
+            trace = replace(trace, held_bytes=self.plan.touched_bytes)
         if walked.turns.complete or trips is not None or self.trace is None:
             return trace
         return replace(trace, note=f"{trace.note}, as in the last run")
@@ -393,8 +407,9 @@ class Program:
 
     def costs(self, topology: Topology | None = None) -> Costs:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
-        profile = self._profile() if topology is None else None
-        return Costs(self._demands, {} if profile is None else profile.seconds)
+        machine = self.schedule.topology if topology is None else topology
+        costs = Costs(self._demands, loops=self._task_times(machine).tasks)
+        return costs if topology is not None else replace(costs, profile=self._profile().seconds)
 
     def _walked(self, topology: Topology | None, trips: int | None) -> Walked:
         """A program of loops, turn by turn."""
@@ -444,9 +459,11 @@ class Program:
         return trips_in(self.question, self.built, dict(trace.turns))
 
     def _schedule_on(self, topology: Topology | None) -> Schedule:
-        if topology is None:
-            return self.schedule
         schedule = self.schedule
+        if topology is None:
+            return schedule
+        if is_by_hand(schedule):
+            return on_the_same_ranks(schedule, topology)
         return schedule_tasks(
             self.graph,
             topology,
@@ -511,6 +528,14 @@ class Program:
             question = TimeLoops(self.question.source, text, entry, threads)
             self._times[threads] = shared_compiler().ask(question)
         return self._times[threads]
+
+    def _task_times(self, machine: Topology) -> TaskTimes:
+        """Of its tasks, by as many threads as ranks of that machine have."""
+        threads = tuple(sorted({1, *machine.cores_of_rank}))
+        if threads not in self._times_of_tasks:
+            question = TimeTasks(self.question.source, self.question.options, threads)
+            self._times_of_tasks[threads] = shared_compiler().ask(question)
+        return self._times_of_tasks[threads]
 
     def _profile(self, threads: int | None = None) -> Profile:
         """Of its runs with so many threads, here."""

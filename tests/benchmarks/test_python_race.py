@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from avial_lab.benchmarks.case_race import cells_of
+from avial_lab.benchmarks import case_race
+from avial_lab.benchmarks.case_race import Times, cells_of, in_rounds
 from avial_lab.benchmarks.python_cases import CASES, SIZES, Case
 from avial_lab.benchmarks.python_race import Contestant, race_case
 from avial_lab.benchmarks.results_page import page_of
@@ -55,6 +56,23 @@ def test_a_wrong_answer_is_told_and_not_timed() -> None:
     assert raced["numba"].fault.startswith("off by")
     assert not raced["numba"].seconds
     assert cells_of({"heat": raced})[1][2].startswith("off by")
+
+
+def test_each_turn_begins_when_the_threads_before_it_sleep(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stat = tmp_path / "task" / "stat"
+    stat.parent.mkdir()
+    stat.write_text("7 (a) b) R 1 2", encoding="utf-8")
+    assert case_race._state(stat.parent) == "R"
+    assert case_race._state(tmp_path / "ended") == ""
+    monkeypatch.setattr(case_race, "SLEEP_S", 60.0)
+    states = iter(["S", "R", "R", "S"])
+    tasks = {"glob": lambda self, _: [stat.parent]}
+    monkeypatch.setattr(case_race, "Path", lambda _: type("Tasks", (), tasks)())
+    monkeypatch.setattr(case_race, "_state", lambda _: next(states))
+    in_rounds({"one": Times()}, {"one": lambda: 1.0}, 2)
+    assert next(states, "all") == "all"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

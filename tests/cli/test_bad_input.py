@@ -702,16 +702,3 @@ def test_an_integer_division_by_zero_says_so() -> None:
         program.reference()
     assert caught.value.hint is not None
     assert "division by zero" in caught.value.hint
-
-
-def test_what_is_printed_has_its_place() -> None:
-    text = """func.func @f(%a: memref<9xi32>) {
-      %c0 = arith.constant 0 : index
-      %x = memref.load %a[%c0] : memref<9xi32>
-      vector.print %x : i32
-      return
-    }"""
-    with pytest.raises(AvialError, match=r"vector\.print needs") as caught:
-        avial_lab.compile(text, arrays={"a": np.ones(9, np.int32)}, ranks=1)
-    assert caught.value.span is not None
-    assert caught.value.span.line == 4

@@ -12,7 +12,8 @@ from avial_lab.machine.constants import (
     REACHED_OF_GPU_MEMORY,
     REACHED_OF_PEAK,
 )
-from avial_lab.machine.demand import Demand
+from avial_lab.machine.cpu import this_cpu
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.devices import CPU
 from avial_lab.machine.platform import Accelerator, Node, Platform
 from avial_lab.machine.topology import Device, Topology
@@ -48,6 +49,23 @@ def test_the_roofline_of_a_rank(demand: Demand, ranks: int, seconds: float) -> N
     assert cost.source is CostSource.ROOFLINE
     assert cost.seconds == pytest.approx(seconds)
     assert cost.memory_bytes == (10**9 if demand.nbytes == 10**9 else 0)
+
+
+def test_compiled_loops_say_how_long_a_task_takes() -> None:
+    graph, machine = by_hand.heat_graph(), _machine(2)
+    task, cycle_s = graph.tasks[0], this_cpu().flops_per_cycle / NODE.core_flops_per_s
+    chain = CoreTime(1e6 / cycle_s, teams=10)  # a second in steps that wait for each other
+
+    def seconds(demand: Demand, *loops: int) -> float:
+        known = {cores: {task.name: chain.times(1e-6 * 2 / cores)} for cores in loops}
+        costs = Costs({task.name: demand}, loops=known)
+        return costs.of(task, machine.devices[0], graph, machine).seconds
+
+    team_s = 10 * 1e-6 * NODE.team_s
+    assert seconds(Demand(10, 80), 1, 2) == pytest.approx(1 + team_s)  # a rank has two cores
+    assert seconds(Demand(10, 80), 1) == pytest.approx(2 + 2 * team_s)  # nobody asked for two
+    assert seconds(Demand(10, 4 * 10**9), 1, 2) == 2.0  # bound by memory
+    assert seconds(Demand(6 * 10**9, 8), 1, 2) == 3.0  # never beyond what cores compute
 
 
 def test_a_profile_overrides_the_roofline_and_says_so() -> None:

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
+from avial_lab.machine.presets import preset
 from avial_lab.machine.topology import Target, Topology
-from avial_lab.planning.placement import schedule_by_hand, schedule_tasks
+from avial_lab.planning.placement import (
+    is_by_hand,
+    on_the_same_ranks,
+    schedule_by_hand,
+    schedule_tasks,
+)
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Schedule, StepKind, Sync
 from avial_lab.planning.task_graph import Access, Task, TaskGraph, build_dag
@@ -186,6 +192,19 @@ def test_an_order_against_the_graph_is_refused(order: list[str], message: str) -
     devices = dict.fromkeys(["t0", "t1", "t2"], "cpu0")
     with pytest.raises(ScheduleError, match=message):
         schedule_by_hand(chain(3), Topology.local(1), devices, order=order)
+
+
+def test_what_is_placed_by_hand_keeps_its_ranks_on_another_machine() -> None:
+    """By levels the chain would be on one rank."""
+    graph, devices = chain(3), {"t0": "cpu1", "t1": "cpu0", "t2": "cpu1"}
+    schedule = schedule_by_hand(graph, Topology.local(2), devices)
+    assert is_by_hand(schedule)
+    assert not is_by_hand(schedule_tasks(graph, Topology.local(2)))
+    there = on_the_same_ranks(schedule, preset("fat-tree-1024"))
+    assert [placed.rank for placed in there.placements] == [1, 0, 1]
+    assert there.bytes_moved == schedule.bytes_moved > 0
+    with pytest.raises(ScheduleError, match=r"is divided over 2 ranks, and .* has 1"):
+        on_the_same_ranks(schedule, Topology.local(1))
 
 
 def test_barriers_stand_where_the_level_changes_in_any_order() -> None:

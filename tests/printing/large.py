@@ -39,7 +39,9 @@ from avial_lab.compiler.requests import (
     Simulate,
     Simulated,
     Source,
+    TaskTimes,
     TimeLoops,
+    TimeTasks,
     Violation,
     Walk,
     Weigh,
@@ -198,6 +200,8 @@ def _of_requests(graph: TaskGraph, schedule: Schedule, binary: Binary) -> list[o
         Weigh(source), Weighed({f"{NAME}{k}": Demand(1, 8) for k in range(99)}),
         TimeLoops(source, "loops " * 99, "main", 2),
         LoopTimes({f"{NAME}{k}": CoreTime(1.0) for k in range(99)}),
+        TimeTasks(source, CompileOptions(), tuple(range(99))),
+        TaskTimes({k: {f"{NAME}{k}": CoreTime(1.0)} for k in range(99)}),
         Walk(build, built), Violation("an index leaves a", SPAN), program,
         View(program), Namespace(data),
     ]  # fmt: skip

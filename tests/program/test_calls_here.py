@@ -240,10 +240,12 @@ def test_the_faster_of_one_thread_and_all_is_taken() -> None:
     assert set(kept.paces) == {1, kept.run.threads}
     for one, most in ((1.0, 2.0), (2.0, 1.0)):
         kept.paces.update({kept.run.threads: most, 1: one})
-        kept.calls = 4
-        assert kept._threads() == (1 if one < most else kept.run.threads)
-        kept.calls = calls_here.CALLS_TO_RETRY - 1
-        assert kept._threads() == (kept.run.threads if one < most else 1)
+        best, other = (1, kept.run.threads) if one < most else (kept.run.threads, 1)
+        for calls, wanted in ((4, best), (7, other), (8, best), (31, other), (100, best)):
+            kept.calls = calls
+            assert kept._threads() == wanted
+        kept.calls = 3 * calls_here.CALLS_TO_RETRY - 1
+        assert kept._threads() == other
 
 
 @avial_lab.program

@@ -384,6 +384,10 @@ REFUSED = {
         10,
     ),
     "kernel @m::@k is not in the program as a gpu.func": (LOWERED, 4),
+    "no function of the text launches kernel @m::@k": (
+        "gpu.module @m {\n  gpu.func @k(%a: memref<2x64xi32>) kernel {\n    gpu.return\n  }\n}",
+        2,
+    ),
 }  # fmt: skip
 
 
@@ -396,3 +400,82 @@ def test_what_cannot_be_done_is_said_where_it_stands(message: str) -> None:
     assert caught.value.span is not None
     assert caught.value.span.line == line
     assert caught.value.hint
+
+
+# Programs whose host part is theirs too: memory, tokens, tables, loops around launches, prints ----
+
+WHOLE = """module attributes {gpu.container_module} {
+  memref.global "private" constant @given : memref<6xi32> = dense<[3, -1, 4, 1, -5, 9]>
+  gpu.module @kernels {
+    memref.global "private" @table : memref<6xi32> = dense<[1, 10, 100, 1000, 10000, 100000]>
+    gpu.func @scaled(%a: memref<6xi32>, %b: memref<6xi32>) kernel {
+      %x = gpu.thread_id x
+      %t = memref.get_global @table : memref<6xi32>
+      %v = memref.load %a[%x] : memref<6xi32>
+      %w = memref.load %t[%x] : memref<6xi32>
+      %p = arith.muli %v, %w : i32
+      memref.store %p, %b[%x] : memref<6xi32>
+      gpu.return
+    }
+    gpu.func @added(%a: memref<6xi32>, %b: memref<6xi32>) kernel {
+      %x = gpu.thread_id x
+      %v = memref.load %a[%x] : memref<6xi32>
+      %s = gpu.all_reduce add %v uniform {} : (i32) -> i32
+      memref.store %s, %b[%x] : memref<6xi32>
+      gpu.return
+    }
+  }
+  func.func @scale(%a: memref<6xi32>) -> memref<6xi32> {
+    %c1 = arith.constant 1 : index
+    %c6 = arith.constant 6 : index
+    %host = memref.alloc() : memref<6xi32>
+    %t, %copied = async.execute -> !async.value<memref<6xi32>> {
+      %there = gpu.alloc () : memref<6xi32>
+      gpu.memcpy %there, %a : memref<6xi32>, memref<6xi32>
+      async.yield %there : memref<6xi32>
+    }
+    %u = async.execute [%t] (%copied as %there : !async.value<memref<6xi32>>) {
+      %out = gpu.alloc () : memref<6xi32>
+      gpu.launch_func @kernels::@scaled blocks in (%c1, %c1, %c1) threads in (%c6, %c1, %c1)
+        args(%there : memref<6xi32>, %out : memref<6xi32>)
+      gpu.memcpy %host, %out : memref<6xi32>, memref<6xi32>
+      gpu.dealloc %out : memref<6xi32>
+      async.yield
+    }
+    async.await %u : !async.token
+    return %host : memref<6xi32>
+  }
+  func.func @main() {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c6 = arith.constant 6 : index
+    %a = memref.get_global @given : memref<6xi32>
+    %sums = memref.alloc() : memref<6xi32>
+    %open = memref.cast %sums : memref<6xi32> to memref<*xi32>
+    gpu.host_register %open : memref<*xi32>
+    scf.for %i = %c0 to %c2 step %c1 {
+      %b = func.call @scale(%a) : (memref<6xi32>) -> memref<6xi32>
+      gpu.launch_func @kernels::@added blocks in (%c1, %c1, %c1) threads in (%c6, %c1, %c1)
+        args(%b : memref<6xi32>, %sums : memref<6xi32>)
+      func.call @printMemrefI32(%open) : (memref<*xi32>) -> ()
+    }
+    %first = vector.load %sums[%c1] : memref<6xi32>, vector<2xi32>
+    vector.print %first : vector<2xi32>
+    return
+  }
+  func.func private @printMemrefI32(memref<*xi32>) attributes {llvm.emit_c_interface}
+}"""
+
+
+def test_a_whole_program_prints_what_it_prints_there() -> None:
+    program = avial_lab.compile(WHOLE, ranks=1, gpus=1, on="gpu")
+    assert sum("_kernel" in str(row) for row in program.binary.manifest.kernels) >= 2
+    given = np.array([3, -1, 4, 1, -5, 9])
+    total = (given * 10 ** np.arange(6)).sum()
+    for seed in (0, 5):
+        program.run(check=True, device_seed=seed)
+        head, row, *rest = program.printed.lines[0]
+        assert head.endswith("rank = 1 offset = 0 sizes = [6] strides = [1] data = ")
+        assert row == f"[{',  '.join([str(total)] * 6)}]"
+        assert rest == [head, row, f"( {total}, {total} )"]

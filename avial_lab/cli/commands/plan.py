@@ -57,7 +57,8 @@ def plan_command(options: argparse.Namespace) -> int:
     if _is_of_loops(options.program):
         return _plan_loops(options)
     _refuse(options, "loops", ("ranks", "trips", "report", "on"))
-    workflow, topology = _graph(options), topology_called(options.topology)
+    topology = topology_called(options.topology)
+    workflow = _graph(options, topology)
     policies = () if options.policy == ALL else (Policy(options.policy),)
     pins = dict(_pin(text) for text in options.place)
     how: dict[str, Any] = {"seed": options.seed, "budget_s": options.budget, "place": pins}
@@ -137,7 +138,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
     return 0
 
 
-def _graph(options: argparse.Namespace) -> Workflow:
+def _graph(options: argparse.Namespace, topology: Topology) -> Workflow:
     """Somebody's task graph, or that of a program of tasks; a program needs the compiler."""
     path = options.program
     if path.suffix in (".json", ".stg"):
@@ -150,8 +151,9 @@ def _graph(options: argparse.Namespace) -> Workflow:
     arrays, scalars = parse_inputs(options.inputs, seed=options.seed)
     scalars |= parse_numbers(options.numbers)
     return compilation.planned_graph(
-        text, arrays=arrays or None, scalars=scalars, cell=str(path), name=path.name
-    )
+        text, arrays=arrays or None, scalars=scalars, cell=str(path), name=path.name,
+        threads=topology.cores_of_rank,
+    )  # fmt: skip
 
 
 def _facts(planned: PlannedSchedule) -> dict[str, Any]:

@@ -13,15 +13,12 @@ from avial_lab.artifact.stages import Stage
 from avial_lab.compiler.backends.llvm import begun, compile_llvm_ir
 from avial_lab.compiler.catalogue import HOST_ALONE, LLVM_FACTS
 from avial_lab.compiler.ir.attributes import NO_ALIAS, ON_DEVICE
-from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Stages, Watch, check_lowered, run_passes
 from avial_lab.compiler.lowering.stages import mlir_opt_line, mlir_stage, object_stage, our_line
 from avial_lab.compiler.pass_rows import Given
 from avial_lab.compiler.passes.llvm.independent_to_llvm import MARKS
 from avial_lab.compiler.passes.llvm.signed_offsets import may_run_backwards
-from avial_lab.core.errors import PassError
 from avial_lab.core.underway import tell
 from avial_lab.machine.cpu import NATIVE
 
@@ -75,8 +72,6 @@ def lower_to_llvm(
 
     Returns the line that does the same.
     """
-    if "vector.print" in text:
-        refuse_printing(module)
     alone = HOST_ALONE.passes() if ON_DEVICE in text else ()
     run_passes(module, (*alone, *TO_LLVM), watch=watch)
     first = f"{our_line(alone, 'host.mlir', '-')} | " if alone else ""
@@ -96,13 +91,3 @@ def lower_to_llvm(
     run_passes(module, ours, watch=watch)
     line = first + mlir_opt_line(TO_LLVM, source, "-")
     return f"{line} | {our_line(ours, '-', 'llvm.mlir')}"
-
-
-def refuse_printing(module: ir.Operation) -> None:
-    """PassError at an operation that prints: no rank has MLIR's library for it."""
-    for first in operations_named(module, "vector.print"):
-        raise PassError(
-            "vector.print needs a library of MLIR that ranks do not load",
-            span=span_of(first.location),
-            hint="store what you want to see in an array",
-        )

@@ -41,7 +41,9 @@ from avial_lab.compiler.requests import (
     Resume,
     RunReference,
     Simulate,
+    TaskTimes,
     TimeLoops,
+    TimeTasks,
     Violation,
     Walk,
     Weigh,
@@ -67,6 +69,7 @@ from avial_lab.compiler.worker.reference.interpreter import reference
 from avial_lab.compiler.worker.reference.sample_arguments import trial_arguments
 from avial_lab.compiler.worker.resume import edited_build, is_program, resumed, watched_stages
 from avial_lab.compiler.worker.task_demands import task_demands
+from avial_lab.compiler.worker.task_times import task_times
 from avial_lab.compiler.worker.walk import walked
 from avial_lab.core.errors import AvialError, InternalError
 from avial_lab.core.files import disk_error
@@ -203,6 +206,15 @@ def _time_loops(question: TimeLoops) -> LoopTimes:
     return LoopTimes(times)
 
 
+def _time_tasks(question: TimeTasks) -> TaskTimes:
+    module = parse(question.source)
+    tasks: ir.Module | ir.Operation = module
+    if is_plain(module) or is_structured(module):
+        tasks = split_program(module, question.source).module
+    graph = graph_of(tasks, question.source)
+    return TaskTimes(task_times(tasks, graph, question.options, question.threads))
+
+
 _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Analyse: _analyse,
     Build: build_program,
@@ -215,6 +227,7 @@ _ANSWERS: dict[type, Callable[[Any], Any]] = {
     Resume: resumed,
     RunReference: _reference,
     TimeLoops: _time_loops,
+    TimeTasks: _time_tasks,
     Walk: walked,
     Weigh: _weigh,
     WeighLayers: weigh_layers,

@@ -56,6 +56,7 @@ from avial_lab.compiler.lowering.stages import (
     ptx_in,
     text_of,
 )
+from avial_lab.compiler.options import CompileOptions
 from avial_lab.compiler.passes.arithmetic.contract_fma import ContractFma
 from avial_lab.compiler.passes.arithmetic.select_math import functions_chosen
 from avial_lab.compiler.passes.distribution.tasks_to_mpi import refuse_many
@@ -76,6 +77,7 @@ from avial_lab.compiler.worker.placed import (
 )
 from avial_lab.compiler.worker.plan import planned_binary
 from avial_lab.compiler.worker.task_demands import task_demands
+from avial_lab.compiler.worker.task_times import task_times
 from avial_lab.core.buffers import Number
 from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.errors import AvialError, CellSpan, InternalError, PassError, ScheduleError
@@ -278,7 +280,7 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
     watch.lap("dag")
     topology = topology_for(question, graph)
     policy = options.policy or Policy.LEVELS
-    costs = Costs(task_demands(module.operation)) if policy.looks_at_costs else None
+    costs = _costs_of(module, graph, topology, options) if policy.looks_at_costs else None
     ranks = ranks_of_tasks(module.operation)
     if ranks:
         check_no_policy(options.policy)
@@ -305,6 +307,14 @@ def build_tasks(question: Build, module: ir.Module | ir.Operation, watch: Stopwa
         functions=_functions(module, strict=options.strict),
         divided=told_of_division(module.operation),
     )
+
+
+def _costs_of(
+    module: ir.Module | ir.Operation, graph: TaskGraph, topology: Topology, options: CompileOptions
+) -> Costs:
+    """As a placement is judged by it, before the program is lowered for that."""
+    threads = {1, *topology.cores_of_rank}
+    return Costs(task_demands(module.operation), loops=task_times(module, graph, options, threads))
 
 
 def _functions(module: ir.Module | ir.Operation, *, strict: bool) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Source -> ModelCosts; Source that is divided, Topology -> Simulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from mlir import ir
 
@@ -41,7 +41,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.memory import held_bytes
-from avial_lab.planning.model_search import Layer, ModelCosts
+from avial_lab.planning.model_costs import Layer, ModelCosts
 from avial_lab.planning.optimizers import Optimizer
 from avial_lab.planning.schedule import Schedule, Sync
 from avial_lab.planning.simulator.ranks import simulated
@@ -103,8 +103,20 @@ class _Layers:
         loss = end.operands[0].owner if source.gradient and len(end.operands) else None
         last = len(operations)
         if loss is not None and not isinstance(loss, ir.Block):
-            last = operations.index(loss.operation)
-        self.forward = set(operations[: last + 1])
+            last = operations.index(loss.operation) + 1
+        shapes = {tuple(weight.type.shape) for weight in weights}
+        gradients = [k for k, op in enumerate(operations) if self._makes_gradient(op, shapes)]
+        self.by_hand = bool(gradients) and FOLLOWS not in function.attributes
+        if self.by_hand and not source.gradient:
+            last = gradients[0]
+        self.forward = set(operations[:last])
+
+    def _makes_gradient(self, op: ir.Operation, shapes: Container[tuple[int, ...]]) -> bool:
+        """Whether it adds something of the shape of a weight up over the batch."""
+        made = [v for v in op.results if is_tensor(v.type) and v not in self.in_batch]
+        return any(v.type.rank and tuple(v.type.shape) in shapes for v in made) and any(
+            value in self.in_batch for value in used_by(op)
+        )
 
     def costs(self) -> ModelCosts:
         kept, sent = self._kept(), self._sent()
@@ -124,10 +136,10 @@ class _Layers:
             work = self.work[weight], done[True][k], done[False][k]
             result = self._columns(weight)
             layers.append(Layer(name, bytes_of(weight), *work, kept[k], sent[k], *result))
-        trained = FOLLOWS in self.function.attributes
+        trained = FOLLOWS in self.function.attributes or self.by_hand
         states = len(Optimizer.parse(self.source.update).kept) if self.source.update else 0
         given = sum(bytes_of(value) for value in self.batch)
-        return ModelCosts(self._rows(), tuple(layers), trained, states, given)
+        return ModelCosts(self._rows(), tuple(layers), trained, states, given, by_hand=self.by_hand)
 
     def _rows(self) -> int:
         return min(value.type.shape[dim] for value, dim in self.batch.items())

@@ -26,6 +26,7 @@ from avial_lab.machine.devices import label_with
 from avial_lab.machine.platform import Collective, Hop, Platform
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
+from avial_lab.planning.memory import first_touched
 from avial_lab.planning.message_steps import copy_words, message_step
 from avial_lab.planning.schedule import DeviceCopy, Schedule, Step, StepKind, Transfer
 from avial_lab.planning.simulator import collectives
@@ -46,7 +47,7 @@ def simulated(schedule: Schedule, costs: Costs) -> Trace:
 @dataclass
 class Resources:
     """What activities share on a platform, by number: links, each direction for itself, and the
-    cores and the memory of each node, and the link of each device to its host.
+    cores of each node, the memory of each of its domains, and the link of each device to its host.
     """
 
     platform: Platform
@@ -56,8 +57,9 @@ class Resources:
     def cores(self, node: str) -> int:
         return self._of("cores", node, float(self.platform.node(node).cores))
 
-    def memory(self, node: str) -> int:
-        return self._of("memory", node, self.platform.node(node).memory_bytes_per_s)
+    def memory(self, node: str, domain: int) -> int:
+        rate = self.platform.node(node).near(domain).memory_bytes_per_s
+        return self._of(f"memory {domain}", node, rate)
 
     def link(self, hop: Hop) -> int | None:
         """None where messages do not slow each other on it."""
@@ -305,10 +307,16 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
 def _computing(
     schedule: Schedule, steps: _Steps, costs: Costs, resources: Resources, shares: _Shares
 ) -> list[float]:
-    """Seconds of each task in the order of `steps`; what it uses is put into `shares`."""
+    """Seconds of each task in the order of `steps`; what it uses is put into `shares`. The caller
+    has written all arrays of a program before it runs: unless they fit the nearest cache they come
+    from memory.
+    """
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
+    whole = sum(storage.nbytes for storage in graph.storages)
+    fits = all(n.caches and whole <= n.caches[0][0] for n in topology.speeds.nodes)
+    cold = first_touched(schedule) if costs.loops and not fits else {}
     seconds: list[float] = []
-    known: dict[tuple[str, int, float], int] = {}
+    known: dict[tuple[str, int, int, float], int] = {}
     at = steps.of_kind(StepKind.RUN)
     of: list[int] = []
     numbers: list[int] = at.tolist()
@@ -316,8 +324,10 @@ def _computing(
         task = graph.by_name[steps.steps[k].task]
         device = topology.device(placed[task.name].device)
         cost = costs.of(task, device, graph, topology)
+        if task.name in cold:
+            cost = cost.from_memory(cold[task.name], topology.seen_by(device.rank))
         rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
-        use = topology.node_of[device.rank], cost.cores, rate
+        use = topology.node_of[device.rank], topology.domain_of[device.rank], cost.cores, rate
         if use not in known:
             known[use] = shares.add(_used(*use, resources))
         of.append(known[use])
@@ -327,12 +337,12 @@ def _computing(
 
 
 def _used(
-    node: str, cores: int, bytes_per_s: float, resources: Resources
+    node: str, domain: int, cores: int, bytes_per_s: float, resources: Resources
 ) -> Iterator[tuple[int, float]]:
     if cores:
         yield resources.cores(node), float(cores)
     if bytes_per_s:
-        yield resources.memory(node), bytes_per_s
+        yield resources.memory(node, domain), bytes_per_s
 
 
 def _along(

@@ -133,14 +133,21 @@ class _NodeBox:
             self._inside.append(svg.text(_PAD, self._at - 5, fits, size=11, fill=svg.QUIET))
 
     def _cores(self) -> None:
-        """By sockets; each core in the colour of its rank, whose number stands on the first."""
+        """By sockets, or by the memories that they are near to; each core in the colour of its
+        rank, whose number stands on the first.
+        """
         node = self.node
         ranks = [r for r, name in enumerate(self.topology.node_of) if name == node.name]
         each = max(1, node.cores // max(len(ranks), 1))
         shown = min(node.cores, MOST_CORES)
         columns = max(1, int((self.width - 2 * _PAD - 8) / _CORE))
-        for socket in range(node.sockets):
-            mine = [k for k in range(shown) if k * node.sockets // shown == socket]
+        at_core = [k * node.cores // shown for k in range(shown)]  # where only some are drawn
+        for part in range(len(node.domains) or node.sockets):
+            mine = [
+                k
+                for k, core in enumerate(at_core)
+                if (node.domain_of(core) if node.domains else k * node.sockets // shown) == part
+            ]
             rows = -(-len(mine) // columns)
             tall = rows * _CORE + 6
             if mine:
@@ -153,12 +160,17 @@ class _NodeBox:
                     )
                 )
             for place, core in enumerate(mine):
-                at = core * node.cores // shown  # of all cores, where only some are drawn
+                at = at_core[core]
                 rank = ranks[at // each] if at // each < len(ranks) else None
                 x = _PAD + 4 + place % columns * _CORE
                 y = self._at + 4 + place // columns * _CORE
                 self._inside.append(self._core(x, y, rank, first=at % each == 0))
             self._at += tall + 5
+            if node.domains:
+                domain = node.domains[part]
+                size = f"{format_bytes(domain.memory_bytes)}, " if domain.memory_bytes else ""
+                rate = written(domain.memory_bytes_per_s, Quantity.BYTES_PER_S)
+                self._line(f"near to {size}{rate}")
         sockets = f" in {count(node.sockets, 'socket')}" if node.sockets > 1 else ""
         drawn = f", {shown} drawn" if shown < node.cores else ""
         rate = written(node.core_flops_per_s, Quantity.FLOPS)
@@ -182,6 +194,7 @@ class _NodeBox:
         node = self.node
         size = f"{format_bytes(node.memory_bytes)}, " if node.memory_bytes else ""
         words = f"memory {size}{written(node.memory_bytes_per_s, Quantity.BYTES_PER_S)}"
+        words += f" in {len(node.domains)} domains" if node.domains else ""
         self._at += 2
         room = self.width - 2 * _PAD - 12
         rows = wrap(words, room, 11)

@@ -93,7 +93,8 @@ def _node(host: dict[str, Any], say: Say) -> Node:
     else:
         say(f"{name} could not be measured, and is assumed to be as others are: {host['why']}")
         node = replace(assumed_platform((name,)).nodes[0], **known)
-    return replace(node, ranks=int(host["ranks"]))
+    domains = [(tuple(map(int, own)), int(nbytes)) for own, nbytes in host["domains"]]
+    return replace(node, ranks=int(host["ranks"])).divided(domains)
 
 
 def _messages(pairs: Sequence[dict[str, Any]]) -> MeasuredMessages:

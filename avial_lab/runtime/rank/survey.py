@@ -21,6 +21,7 @@ from typing import Any
 from mpi4py import MPI
 
 from avial_lab.core.errors import AvialError
+from avial_lab.machine.cpu import domains_of
 from avial_lab.machine.measure import measure_node
 from avial_lab.machine.measured import memory_here
 from avial_lab.runtime.rank.collective_times import collective_times
@@ -66,6 +67,7 @@ def _this_host(ranks: int) -> dict[str, Any]:
         "ranks": ranks,
         "cores": len(cores()),
         "memory_bytes": memory_here(),
+        "domains": domains_of(cores()),
     }
     try:
         return facts | {"node": asdict(measure_node(len(cores())))}

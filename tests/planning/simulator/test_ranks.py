@@ -15,9 +15,11 @@ from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
 from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S
+from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.platform import Link, Node, Platform
 from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.costs import Costs
+from avial_lab.planning.memory import first_touched
 from avial_lab.planning.placement import schedule_by_hand, schedule_tasks
 from avial_lab.planning.schedule import Schedule, StepKind, Sync
 from avial_lab.planning.simulator.ranks import simulated
@@ -87,6 +89,25 @@ def test_only_a_long_message_waits_for_its_receiver() -> None:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S, abs=1e-12)
         else:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S + moved, abs=1e-12)
+
+
+def test_arrays_come_from_memory_when_a_rank_first_touches_them() -> None:
+    """Not what a message brings, or a task before it touched; what was measured stays."""
+    nbytes = 10**6
+    schedule = _two_tasks(nbytes)
+    demands = {"t0": Demand(8, nbytes), "t1": Demand(8, nbytes)}
+    room = ((10 * nbytes, 1e11),)  # they fit a cache, which is the second
+    nodes = tuple(replace(n, caches=((100, 1e12), *room)) for n in schedule.topology.speeds.nodes)
+    platform = replace(schedule.topology.speeds, nodes=nodes)
+    schedule = replace(schedule, topology=replace(schedule.topology, platform=platform))
+    assert first_touched(schedule) == {"t0": nbytes, "t1": 0}
+    loops = {1: {"t0": CoreTime(1.0), "t1": CoreTime(1.0)}}
+    trace = simulated(schedule, Costs(demands, loops=loops))
+    assert [e.duration_s for e in trace.events if e.kind is EventKind.TASK] == pytest.approx(
+        [nbytes / 1e9, nbytes / 1e11]
+    )
+    measured = Costs(demands, {("t0", "cpu0"): 1e-7, ("t1", "cpu1"): 1e-7}, loops=loops)
+    assert {e.duration_s for e in simulated(schedule, measured).events if e.name == "t0"} == {1e-7}
 
 
 def test_a_machine_without_a_way_is_told() -> None:

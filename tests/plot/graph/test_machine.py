@@ -55,7 +55,8 @@ def test_all_that_is_said_lies_on_the_card(machine: Topology) -> None:
 def test_its_parts_are_named_with_their_numbers() -> None:
     words = topology_svg(preset("8-gpu-node"))
     for said in (
-        "64 cores in 2 sockets", "memory 1 TiB, 400 GB/s", "8 GPUs (sm_90), 33.5 TFLOP/s",
+        "64 cores in 2 sockets", "memory 1 TiB, 400 GB/s", "near to 512 GiB, 200 GB/s",
+        "8 GPUs (sm_90), 33.5 TFLOP/s",
         "each with 80 GiB, 3.35 TB/s", "its link to the node", "shared memory: 50 GB/s, 1 µs",
     ):  # fmt: skip
         assert said in words

@@ -14,7 +14,8 @@ from avial_lab.core.buffers import bind_arrays
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.foreseen import Foreseen, Way
 from avial_lab.planning.memory import held_bytes
-from avial_lab.planning.model_search import Machine, search_model
+from avial_lab.planning.model_costs import Machine
+from avial_lab.planning.model_search import search_model
 from avial_lab.plot.run.pipeline import memory_table, pipeline_svg
 from avial_lab.plot.views.parallel import parallel_data, picked_data
 from tests.compiler.passes.distir.training_step import arrays_of, training_step

@@ -97,6 +97,8 @@ class Reading:
         return Code(arguments, tuple(self._step(view.operation) for view in block.operations))
 
     def _step(self, op: ir.Operation) -> Step:
+        if op.name == "scf.parallel":
+            return self._nest(op)
         operands = tuple(map(self._number, op.operands))
         results = tuple(map(self._number, op.results))
         blocks = tuple(self._code(block) for region in op.regions for block in region.blocks)
@@ -109,6 +111,39 @@ class Reading:
             callee = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
         forms = _forms(op, operands)
         return Step(op.name, operands, results, forms, blocks, nbytes, element, data, flags, callee)
+
+    def _nest(self, op: ir.Operation) -> Step:
+        """Parallel loops as what they become: each in the one before it, the innermost of which
+        hands on what it reduces.
+        """
+        block = op.regions[0].blocks[0]
+        code = self._code(block)
+        variables, operands = code.arguments, tuple(map(self._number, op.operands))
+        carried, steps = self._reduced(code.steps[-1], block)
+        n = len(variables)
+        ends = [
+            tuple((operator.itemgetter(operands[k + n * which]),) for which in range(3))
+            for k in range(n)
+        ]
+        body = Code((variables[-1], *carried), (*code.steps[:-1], *steps))
+        for k in range(n - 1, 0, -1):
+            body = Code(variables[k - 1 : k], (Step("scf.for", operands, (), ends[k], (body,)),))
+        return Step("scf.for", operands, (), ends[0], (body,))
+
+    def _reduced(self, last: Step, block: ir.Block) -> tuple[tuple[int, ...], list[Step]]:
+        """What parallel loops carry, and how an iteration goes on with it."""
+        carried: list[int] = []
+        handed: list[int] = []
+        found: list[Step] = []
+        reduce = block.operations[len(block.operations) - 1].operation
+        for value, region in zip(last.operands, reduce.regions, strict=True):
+            combine = region.blocks[0]
+            self._numbers[combine.arguments[1]] = value
+            *steps, end = self._code(combine).steps
+            carried.append(self._number(combine.arguments[0]))
+            handed += end.operands
+            found += steps
+        return tuple(carried), [*found, Step("scf.yield", tuple(handed), ())]
 
 
 def _type_of(op: ir.Operation) -> tuple[int, int, bool]:

@@ -1,6 +1,6 @@
-"""How long the loops of each phase keep a core busy, as they are compiled.
+"""How long the loops of each phase or task keep a core busy, as they are compiled.
 
-Module in stage `loops`, threads -> CoreTime of a turn by the phase's name.
+Module in stage `loops`, threads -> CoreTime of a turn by the phase's name, of a run by the task's.
 
 Control flow is followed as it would run, on the whole iteration space; of a loop with many
 iterations only a few are looked at, which stand for all (the midpoint rule).
@@ -8,7 +8,7 @@ iterations only a few are looked at, which stand for all (the midpoint rule).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from mlir import ir
 
@@ -60,13 +60,33 @@ def core_times(module: ir.Operation, entry: str, threads: int, cpu: Cpu) -> dict
     return run.found()
 
 
+def core_times_of_tasks(
+    module: ir.Operation, entry: str, shared: Mapping[str, Iterable[str]], threads: int, cpu: Cpu
+) -> dict[str, CoreTime]:
+    """Of each task that the entry calls. shared: of a function that several tasks call, by the task
+    that it is named after: those, in the order of the calls. Each gives it numbers of its own.
+    """
+    tasks = {name: iter(names) for name, names in shared.items()}
+    run = _Run(Reading(module), threads, Core(cpu.unit_bytes), tasks)
+    run.function(entry)
+    return run.found()
+
+
 class _Run:
     """reading: the functions. Values have different numbers everywhere, so that what is known of
-    all of them is in one table.
+    all of them is in one table. tasks: who calls a function that several do, in turn; None where
+    functions are not tasks but phases.
     """
 
-    def __init__(self, reading: Reading, threads: int, core: Core) -> None:
-        self.reading, self._threads, self._core = reading, threads, core
+    def __init__(
+        self,
+        reading: Reading,
+        threads: int,
+        core: Core,
+        tasks: Mapping[str, Iterator[str]] | None = None,
+    ) -> None:
+        self.reading, self._threads, self._core, self._tasks = reading, threads, core, tasks
+        self._called: dict[tuple[str, tuple[int | None, ...]], CoreTime] = {}
         self._known: Numbers = {}
         self._words: dict[tuple[int, int], int] = {}  # of control memory, by its number and index
         self._memory: dict[int, int] = {}  # what a pointer points at
@@ -209,15 +229,24 @@ class _Run:
         phase = self.reading.attribute(step.callee, OF_TASK)
         if phase is None:
             return self._code(code) + CoreTime(CALL_CYCLES)
+        if self._tasks is not None and phase in self._tasks:
+            phase = next(self._tasks[phase])
         self._phase, self._looked = phase, 0
         try:
             time, weight = self._sums.get(phase, (CoreTime(), 0.0))
-            once = self._code(code)
+            once = self._code(code) if self._tasks is None else self._task(step, code)
             self._sums[phase] = time + once.times(self._weight), weight + self._weight
         except _Unknown:
             self._unknown.add(phase)
         self._phase = None
         return CoreTime()
+
+    def _task(self, step: Step, code: Code) -> CoreTime:
+        """Gone through once for all that give its function the same numbers."""
+        key = step.callee, tuple(map(self._known.get, step.operands))
+        if key not in self._called:
+            self._called[key] = self._code(code)
+        return self._called[key]
 
     def _compute(self, step: Step) -> None:
         if step.name in _CONTROL:

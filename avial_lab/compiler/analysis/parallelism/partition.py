@@ -31,9 +31,10 @@ from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
-from avial_lab.compiler.ir.attributes import DIVIDED
+from avial_lab.compiler.ir.attributes import DIVIDED, WHERE_IT_LIES
+from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.nesting import body_of, parent_of
 from avial_lab.compiler.ir.operations import operations_in
 
 
@@ -66,6 +67,8 @@ class Scalar:
 
 
 Node = Split | Around | Sequential | Scalar
+
+_WHERE = "each turn runs where most of what it reads lies"
 
 SOME = 4
 """Fewer iterations than this (a window of a stencil) are not split at each turn of a loop."""
@@ -194,6 +197,10 @@ class _Partition:
         nest = self._nest(op)
         if not nest.statements:
             return None
+        if WHERE_IT_LIES in op.attributes:
+            return Sequential(op, (_WHERE,))
+        if any(WHERE_IT_LIES in inner.attributes for inner in body_of(op)):
+            return Around(op, self.block(op.regions[0].blocks[0]), (_WHERE,))
         found = self._splitter.split(nest)
         if isinstance(found, Split):
             return found
@@ -210,7 +217,8 @@ class _Partition:
             worth = any(isinstance(node, Split | Around) for node in nodes)
             return Around(op, tuple(nodes), reasons) if worth else None
         children = tuple(map(_if_it_pays, nodes))
-        return Around(op, children, reasons) if _worth_while(children) else None
+        worth = _worth_while(children) or _launches_among_others(children)
+        return Around(op, children, reasons) if worth else None
 
     def _why(self, op: ir.Operation) -> tuple[str, ...]:
         for inner in (op, *_operations_in(op)):
@@ -234,6 +242,24 @@ def _worth_while(children: Sequence[Node]) -> bool:
     split = max((_depth(node) for node in children if isinstance(node, Split | Around)), default=0)
     in_order = (_depth(node) for node in children if isinstance(node, Sequential))
     return split > max(in_order, default=0)
+
+
+def _launches_among_others(children: Sequence[Node]) -> bool:
+    """Whether kernels that the text launches stand beside what no GPU does: each by itself, they
+    run there all the same. (A loop of nothing but launches goes to the device as a whole.)
+    """
+    kinds = {"launches": False, "others": False}
+    for node in children:
+        if isinstance(node, Around):
+            kinds["launches"] |= any(op.name == _LAUNCH for op in _operations_in(node.op))
+        else:
+            ops = (node.op,) if isinstance(node, Sequential | Split) else node.ops
+            for op in ops:
+                kinds["launches" if op.name == _LAUNCH else "others"] |= not is_pure(op)
+    return all(kinds.values())
+
+
+_LAUNCH = "gpu.launch"
 
 
 def _if_it_pays(node: Node) -> Node:

@@ -115,7 +115,7 @@ class ScopReader:
             return True
         if any(is_memref(operand) for operand in op.operands) or len(op.regions):
             return False
-        return op.name.partition(".")[0] in COMPUTING_DIALECTS and op.name != "vector.print"
+        return op.name.partition(".")[0] in COMPUTING_DIALECTS
 
     def _inside_a_loop(self, value: ir.Value) -> bool:
         """Whether it may have several values while the root runs once, or is known to nobody before

@@ -16,10 +16,11 @@ from mlir import ir
 from avial_lab.compiler.codegen.gpu_prints import settle_prints
 from avial_lab.compiler.frontends.mlir.aggregates import aggregates_to_loops
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_sizes
+from avial_lab.compiler.frontends.mlir.async_regions import settle_async
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
 from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
-from avial_lab.compiler.frontends.mlir.gpu_functions import launch_in_place
+from avial_lab.compiler.frontends.mlir.gpu_functions import launch_in_place, refuse_only_kernels
 from avial_lab.compiler.frontends.mlir.gpu_memory import settle_gpu_memory
 from avial_lab.compiler.frontends.mlir.gpu_threads import settle_threads
 from avial_lab.compiler.frontends.mlir.launch_limits import check_launches
@@ -27,6 +28,7 @@ from avial_lab.compiler.frontends.mlir.launches import size_launches
 from avial_lab.compiler.frontends.mlir.memory_spaces import drop_memory_spaces
 from avial_lab.compiler.frontends.mlir.results import results_to_arguments, settle_open_results
 from avial_lab.compiler.frontends.mlir.roles import check_unwritten, resolve_roles
+from avial_lab.compiler.frontends.mlir.runner_library import settle_library
 from avial_lab.compiler.frontends.mlir.tensors import has_tensors, tensors_to_memory
 from avial_lab.compiler.frontends.mlir.unit_extents import collapse_unit_extents
 from avial_lab.compiler.frontends.mlir.unsigned_loops import count_unsigned_in_index
@@ -139,6 +141,7 @@ def _settle_plain(
 ) -> None:
     """A text without: any func.func that MLIR reads, in short notation too."""
     if not any(True for _ in functions_of(module)):
+        refuse_only_kernels(module)
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
     _settle_gpu(module)
@@ -164,8 +167,10 @@ def _settle_plain(
 
 def _settle_gpu(module: ir.Module) -> None:
     """The gpu dialect as others write it, in as few of its operations as all that follows knows."""
+    settle_async(module)
     launch_in_place(module)
     settle_gpu_memory(module)
+    settle_library(module)
     settle_threads(module)
     with module.context, ir.Location.unknown():
         settle_prints(module.operation)

@@ -53,6 +53,24 @@ def launch_in_place(module: ir.Module) -> None:
             del module.operation.attributes["gpu.container_module"]
 
 
+def refuse_only_kernels(module: ir.Module) -> None:
+    """VerifyError at the first kernel of a text in which no function launches any."""
+    for kernel in operations_named(module.operation, "gpu.func"):
+        around = kernel.parent
+        assert around is not None, "a gpu.func stands in a gpu.module"
+        symbol = f"@{_name(around.operation)}::@{_name(kernel)}"
+        kinds = ir.FunctionType(ir.TypeAttr(kernel.attributes["function_type"]).value).inputs
+        given = ", ".join(f"%a{k} : {kind}" for k, kind in enumerate(kinds))
+        named = ", ".join(f"%a{k}: {kind}" for k, kind in enumerate(kinds))
+        raise VerifyError(
+            f"no function of the text launches kernel {symbol}",
+            span=span_of(kernel.location),
+            hint=f"add one beside the gpu.module: func.func @f({named}) {{ "
+            f"gpu.launch_func {symbol} blocks in (%x, %y, %z) threads in (%u, %v, %w) "
+            f"args({given}) return }}",
+        )
+
+
 def _name(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 

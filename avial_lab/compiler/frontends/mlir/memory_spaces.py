@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from mlir import ir
 
+from avial_lab.compiler.codegen.gpu_prints import PRINT
+
 
 def drop_memory_spaces(module: ir.Module) -> None:
     """Every type of a value, function or global without its space, and no cast between spaces."""
@@ -18,7 +20,7 @@ def drop_memory_spaces(module: ir.Module) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if any(op.name.startswith("gpu.") for op in found):
+    if any(op.name.startswith("gpu.") and op.name != PRINT for op in found):
         return
     with ir.Location.unknown(module.context):
         _drop(found)

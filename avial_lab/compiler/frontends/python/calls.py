@@ -40,6 +40,7 @@ from avial_lab.compiler.frontends.python.values import (
     Listed,
     Method,
     Number,
+    Operand,
     Value,
 )
 
@@ -308,6 +309,11 @@ class Calls(Creation):
 
     def function(self, called: object, args: list[Any], named: Given, node: ast.AST) -> Value:
         self.node = node
+        if "where" in named and isinstance(called, np.ufunc):
+            raise self.t.refused("where= is not supported", "use np.where(…)")
+        places = called.nin if isinstance(called, np.ufunc) else len(args)
+        if _hashed(called) in _WITH_OUT and ("out" in named or len(args) > places):
+            return self._into(called, args[:places], args[places:], named, node)
         unary = _UNARY.get(_hashed(called))
         if unary is not None and len(args) == 1:
             return self._unary(called, unary, args[0])
@@ -335,6 +341,39 @@ class Calls(Creation):
             return folded
         way_out = _WAYS_OUT.get(_hashed(called), "write it with loops and arithmetic")
         raise self.t.refused(f"{told(called)} is not supported", way_out)
+
+    def _into(
+        self,
+        called: object,
+        args: list[Any],
+        places: list[Any],
+        named: Given,
+        node: ast.AST,
+    ) -> Value:
+        """np.add(a, b, out=c), or np.add(a, b, c): the elements of `c` become the result's."""
+        named = dict(named)
+        given = [*places, *([named.pop("out")] if "out" in named else [])]
+        out = given[0][0] if isinstance(given[0], tuple) and len(given[0]) == 1 else given[0]
+        result = self.function(called, args, named, node)
+        if out == Fixed(None):
+            return result
+        if len(given) > 1 or not isinstance(out, Array):
+            raise self.t.refused(
+                f"{told(called)}: out is one array", "name it before: c = np.empty(…)", TypeError
+            )
+        made = self.t.operand(result)
+        if not np.can_cast(made.kind.dtype, out.kind.dtype, "same_kind"):
+            raise self.t.refused(
+                f"{told(called)}: an array of {out.kind} cannot take {made.kind}",
+                "out=… of a kind that can",
+                TypeError,
+            )
+        if called is np.dot and made.kind.dtype != out.kind.dtype:
+            raise self.t.refused(
+                f"np.dot: out is an array of {made.kind}", "np.empty(…) of that", ValueError
+            )
+        self.t.arrays.assign(out, made)
+        return out
 
     def _bound(self, function: types.FunctionType, args: list[Any], named: Given) -> dict[str, Any]:
         try:
@@ -412,15 +451,34 @@ class Calls(Creation):
         return self.mapped(compute, x)
 
     def round(self, x: Value, decimals: Value | None = None) -> Value:
-        if decimals is not None:
-            raise self.t.refused(
-                "rounding takes no number of digits here", "scale before and after"
-            )
         value = self.t.operand(x)
-        if isinstance(value, Number) and value.kind == FLOAT:
-            rounded = self.t.e.value(f"math.roundeven {self.t.a.value(value)} : f64")
+        digits = 0 if decimals is None else self.t.number(decimals, ast.Pass()).known
+        if not isinstance(digits, int):
+            raise self.t.refused("the number of digits is known here", "scale before and after")
+        return self._rounded_to(value, digits) if digits else self.floor("roundeven", value)
+
+    def pythons_round(self, number: Value, ndigits: Value | None = None) -> Value:
+        """An integer of Python's where no number of digits is given."""
+        value = self.t.number(number, ast.Pass())
+        if ndigits is None:
+            if not value.kind.is_float:
+                return self.t.a.cast(value, INT)
+            rounded = self.t.e.value(f"math.roundeven {self.t.a.value(value, FLOAT)} : f64")
             return self.t.a.cast(Number(FLOAT, ssa=rounded), INT)
-        return self.floor("roundeven", value)
+        if value.kind == FLOAT:
+            raise self.t.refused("Python's floats are not rounded to digits here", "np.round(x, 2)")
+        return self.round(value, ndigits)
+
+    def _rounded_to(self, value: Operand, digits: int) -> Value:
+        """As NumPy: scaled, rounded, and scaled back."""
+        if not value.kind.is_float:
+            if digits > 0 and value.kind.is_int:
+                return value
+            raise self.t.refused("floats are rounded to digits here", "convert them")
+        by = self.t.a.cast(constant(10.0 ** abs(digits)), Kind(value.kind.dtype))
+        ops = (ast.Mult(), ast.Div()) if digits > 0 else (ast.Div(), ast.Mult())
+        rounded = self.floor("roundeven", self.t.binary(ops[0], value, by))
+        return self.t.binary(ops[1], rounded, by)
 
     def floored(self, name: str, x: Value) -> Value:
         """math.floor and math.ceil: integers."""
@@ -497,7 +555,7 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     builtins.float: _method_of("as_float"),
     builtins.complex: _method_of("as_complex"),
     builtins.bool: _method_of("as_bool"),
-    builtins.round: _method_of("round"),
+    builtins.round: _method_of("pythons_round"),
     builtins.pow: _method_of("power"),
     math.floor: _partial("floored", "floor"),
     math.ceil: _partial("floored", "ceil"),
@@ -642,6 +700,11 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "ravel": _method_of("ravelled"),
 }
 
+
+_WITH_OUT = frozenset(
+    [np.clip, np.dot, *(each for each in _KNOWN | _UNARY if isinstance(each, np.ufunc))]
+)
+"""That take the array for their result."""
 
 _WAYS_OUT: dict[object, str] = {
     np.bincount: "counts = np.zeros(k, np.int64), and counts[v] += 1 in a loop",

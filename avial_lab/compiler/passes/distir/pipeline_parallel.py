@@ -5,6 +5,7 @@ Function on tensors -> the same on one mesh for each stage, with an axis of turn
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
@@ -26,9 +27,11 @@ from avial_lab.compiler.ir.placements import (
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of, check_degree
 from avial_lab.compiler.passes.distir.propagate import add_axis, place_on_one
-from avial_lab.compiler.passes.distir.stages import stages_of
+from avial_lab.compiler.passes.distir.stages import bytes_of, stages_of
 from avial_lab.compiler.passes.distir.task_order import SCHEDULES
+from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import count, format_bytes
 from avial_lab.planning.tensor_placement import Mesh, Placement
 
 
@@ -80,14 +83,17 @@ class PipelineParallel:
         ]
         for each in reversed(made):
             write_mesh(module, each)
-        _Division(made, stage_of).run(function)
+        division = _Division(made, stage_of)
+        division.run(function)
+        told = f"{self}: {division.told()}"
         settle_signature(function)
         if self.microbatches > 1:
             add_axis(module, function, self.microbatches, batch, turns=True)
             function = program_function(module)
         numbers = [self.flight, self.stages] if self.chunks > 1 else [self.flight][: self.flight]
-        told = " ".join([self.schedule, *map(str, numbers)])
-        function.attributes[PIPELINE] = ir.StringAttr.get(told, module.context)
+        order = " ".join([self.schedule, *map(str, numbers)])
+        function.attributes[PIPELINE] = ir.StringAttr.get(order, module.context)
+        tell(function, told)
 
     def _check_rows(self, function: ir.Operation, batch: dict[ir.Value, int]) -> None:
         check_degree("pipeline-parallel in micro-batches", self.microbatches)
@@ -146,6 +152,18 @@ class _Division:
             for value in op.results:
                 if is_tensor(value.type):
                     self._put(value, stage)
+
+    def told(self) -> str:
+        """How many operations each stage has, and what is sent between them."""
+        each = Counter(stage for op, stage in self.stage_of.items() if op not in self.free)
+        stages = ", ".join(str(each[stage]) for stage in range(len(self.made)))
+        sent = [v.operation for v in self.block.operations if v.operation.name == "distir.send"]
+        nbytes = sum(bytes_of(op.operands[0]) for op in sent)
+        copied = count(len(self.sent) - len(sent), "value")
+        return (
+            f"stages of {stages} operations, {count(len(sent), 'send')} of "
+            f"{format_bytes(nbytes)} between them; {copied} of numbers alone made on each"
+        )
 
     def _placement(self, value: ir.Value) -> Placement:
         placement = placement_of(value.type, self.meshes, value.location)

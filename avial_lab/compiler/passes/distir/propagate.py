@@ -6,6 +6,7 @@ moves stand where an operation needs its operands otherwise.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -33,6 +34,7 @@ from avial_lab.compiler.ir.placements import (
 )
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.core.errors import ScheduleError, VerifyError
+from avial_lab.core.words import count, format_bytes
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
 
 FIRST = "m"
@@ -103,11 +105,11 @@ def add_axis(
     *,
     turns: bool = False,
     stage: int | None = None,
-) -> None:
+) -> str:
     """Every mesh, or that of a `stage` alone, gets an axis of that length, along which arguments in
     `seeds` are divided in the dimension that stands there, and others are copies. An argument of
     which some operation needs blocks alone lies in these from the beginning. What held the function
-    before is erased, with it: `program_function(module)` is the new one.
+    before is erased, with it: `program_function(module)` is the new one. What was done, in words.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     numbers = {arguments.index(value): dim for value, dim in seeds.items()}
@@ -117,12 +119,13 @@ def add_axis(
         given: dict[ir.Value, int] = {
             copy.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
         }
-        _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
+        told = _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
         more = {k: dim for k, dim in _scattered(copy) if k not in numbers}
         if not more:
             break
         numbers |= more
     _become(module, trial)
+    return told
 
 
 def _become(module: ir.Operation, other: ir.Operation) -> None:
@@ -158,7 +161,7 @@ def _add_axis(
     *,
     turns: bool,
     stage: int | None,
-) -> None:
+) -> str:
     place_on_one(module, function)
     meshes = meshes_in(module)
     total = 1 + max(device for mesh in meshes.values() for device in mesh.devices)
@@ -179,8 +182,10 @@ def _add_axis(
         along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
         entries = (*placement.along[:axis], along, *placement.along[axis:])
         place(value, Placement(mesh, entries))
-    Propagation({**meshes, **wider}, axes, received).run(function)
+    propagation = Propagation({**meshes, **wider}, axes, received)
+    propagation.run(function)
     settle_signature(function)
+    return propagation.told
 
 
 def _rows_received(
@@ -222,6 +227,11 @@ class Propagation:
     """What types say, read once: a type is text in the IR."""
     gone: list[ir.Operation] = field(default_factory=list)
     """Erased at the end: values are known by their addresses."""
+    done: Counter[Kind] = field(default_factory=Counter)
+    """How many operations make blocks, partial results, the same on all devices."""
+    added: Counter[str] = field(default_factory=Counter)
+    """Moves by name; `added_bytes` are those of the tensors that they move."""
+    added_bytes: int = 0
 
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
@@ -334,6 +344,18 @@ class Propagation:
         for value, along in zip(op.results, results, strict=True):
             if is_tensor(value.type):
                 self._set(value, along)
+        self.done[results[0].kind if results else Kind.COPY] += 1
+
+    @property
+    def told(self) -> str:
+        """What it made of operations, and which moves it took."""
+        partial = sum(n for kind, n in self.done.items() if kind.is_partial)
+        alike = self.done[Kind.COPY]
+        divided = count(self.done.total() - alike, "operation")
+        moves = ", ".join(f"{n} {name}" for name, n in sorted(self.added.items()))
+        added = f"{moves} of {format_bytes(self.added_bytes)}" if moves else "no move"
+        alone = f"; {alike} left alone, as nothing that is divided comes to them" if alike else ""
+        return f"{divided} in blocks, {partial} of them with partial results: {added}{alone}"
 
     def _chosen(self, op: ir.Operation, loops: Loops) -> int | None:
         """The loop that is divided: that over most of what is divided already."""
@@ -379,8 +401,11 @@ class Propagation:
                 if isinstance(value.owner, ir.Block)
                 else ir.InsertionPoint.after(value.owner.operation)
             )
+            name = mend(have, wanted)
+            self.added[name] += 1
+            self.added_bytes += prod(value.type.shape) * itemsize_of(value.type.element_type)
             made = ir.Operation.create(
-                f"distir.{mend(have, wanted)}",
+                f"distir.{name}",
                 [with_placement(value.type, placement)],
                 [value],
                 ip=after,

@@ -13,7 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, memref, scf
 
 from avial_lab.compiler.analysis.parallelism.varying_values import varying_values
-from avial_lab.compiler.codegen.gpu_prints import print_on_host
+from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_host
 from avial_lab.compiler.codegen.loops.copies_at_once import copy_at_once
 from avial_lab.compiler.codegen.loops.launch_bodies import (
     FENCES,
@@ -66,9 +66,10 @@ class EmulateGpu:
                 _Launch(launch).emulate()
             if launches:
                 _drop_memory_spaces(module)
-                print_on_host(module, [op for op in _for_the_host(module) if op.name == _PRINT])
                 ops = list(_for_the_host(module))
-            for op in [op for op in ops if op.name.startswith("gpu.")]:
+            others = [op for op in ops if op.name.startswith("gpu.") and op.name != PRINT]
+            print_on_host(module, [op for op in ops if op.name == PRINT])
+            for op in others:
                 _lower_host_operation(op)
 
     def __str__(self) -> str:
@@ -617,9 +618,9 @@ _PHASES = ("gpu.barrier", *EXCHANGES)
 first.
 """
 
-_PRINT, _DYNAMIC_MEMORY = "gpu.printf", "gpu.dynamic_shared_memory"
+_DYNAMIC_MEMORY = "gpu.dynamic_shared_memory"
 
-_KNOWN = (*_PHASES, _PRINT, _DYNAMIC_MEMORY, "gpu.terminator")
+_KNOWN = (*_PHASES, PRINT, _DYNAMIC_MEMORY, "gpu.terminator")
 
 
 def _differs(op: ir.Operation) -> PassError:

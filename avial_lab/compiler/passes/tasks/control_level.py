@@ -77,10 +77,13 @@ class ControlLevel:
         )
 
     def is_control(self, loop: ir.Operation) -> bool:
-        """Whether every rank runs the loop itself: it is sequential, around something parallel."""
-        return not self.is_parallel(loop) and any(
-            self.is_parallel(inner) for inner in operations_named(loop, *LOOPS)
-        )
+        """Whether every rank runs the loop itself: it is sequential, around something parallel, or
+        around launches of kernels.
+        """
+        if self.is_parallel(loop):
+            return False
+        inside = operations_named(loop, *LOOPS, "gpu.launch")
+        return any(op.name == "gpu.launch" or self.is_parallel(op) for op in inside)
 
     def blocks(self) -> Iterator[ir.Block]:
         """The function's body, and those of control loops and of conditions, outer before inner."""

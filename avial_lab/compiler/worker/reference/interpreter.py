@@ -47,7 +47,6 @@ from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.operations import operations_named
 from avial_lab.compiler.ir.program import is_plain, is_structured, program_function, symbol_of
 from avial_lab.compiler.lowering.arithmetic import arithmetic
-from avial_lab.compiler.lowering.machine_code import refuse_printing
 from avial_lab.compiler.lowering.pipelines import TO_LLVM
 from avial_lab.compiler.lowering.run import Pass, check_lowered, run_passes
 from avial_lab.compiler.passes.tasks.check_bounds import Site, sites_of
@@ -150,7 +149,6 @@ def lower(module: ir.Operation, *, bounds_checks: bool, strict: bool) -> None:
         op.erase()  # that is for the run to do
     run_passes(module, definitions(bounds_checks=bounds_checks))
     record_assertions(module)
-    refuse_printing(module)
     run_passes(module, TO_LLVM)
     check_lowered(module)
     _end_at_first(module)

@@ -36,13 +36,18 @@ static bool shares_memory(const HereCall *c)
     return false;
 }
 
-/* Whether the program works on the caller's array itself: what is written has to be whole again
- * where the run does not come to its end, unless nobody sees it then. */
+/* Whether the program works on the caller's array itself, and not on a copy of it. */
 static bool is_in_place(const HereCall *c, i64 k)
 {
     u64 aligned = (u64)(c->itemsizes[k] < 8 ? c->itemsizes[k] : 8);
-    if (!c->given[k] || (uintptr_t)c->given[k] % aligned) return false;
-    return c->in_place || c->uses[k] & HERE_FRESH || !(c->uses[k] & HERE_WRITTEN);
+    return c->given[k] && (uintptr_t)c->given[k] % aligned == 0;
+}
+
+/* Whether a copy of the caller's array is kept: what is written has to be as it was where the run
+ * does not come to its end, unless nobody sees it then. */
+static bool is_kept(const HereCall *c, i64 k)
+{
+    return c->given[k] && c->uses[k] & HERE_WRITTEN && !(c->in_place || c->uses[k] & HERE_FRESH);
 }
 
 int64_t avial_run_here(const HereCall *c)
@@ -52,7 +57,8 @@ int64_t avial_run_here(const HereCall *c)
     for (i64 k = 0; k < c->arrays; k++) {
         bool own = !is_in_place(c, k);
         memory[k] = own ? c->memory[k] : c->given[k];
-        if (own && c->given[k]) memcpy(memory[k], c->given[k], (size_t)c->bytes[k]);
+        if (c->given[k] && (own || is_kept(c, k)))
+            memcpy(c->memory[k], c->given[k], (size_t)c->bytes[k]);
         void **descriptor = c->descriptors[k];
         descriptor[0] = descriptor[1] = memory[k];
     }
@@ -62,11 +68,15 @@ int64_t avial_run_here(const HereCall *c)
     listen_to_interrupts(c->bell);
     i64 ended = until_stopped(enter, c);
     listen_no_more();
-    if (ended != HERE_DONE) return ended;
-    avial_finish();
-    if (avial_error) return HERE_REFUSED;
-    for (i64 k = 0; k < c->arrays; k++)
-        if (memory[k] != c->given[k] && c->given[k] && c->uses[k] & HERE_WRITTEN)
-            memcpy(c->given[k], memory[k], (size_t)c->bytes[k]);
-    return HERE_DONE;
+    if (ended == HERE_DONE) {
+        avial_finish();
+        if (avial_error) ended = HERE_REFUSED;
+    }
+    /* Now that no thread is in it: the results of copies, or what was there before. */
+    for (i64 k = 0; k < c->arrays; k++) {
+        bool own = memory[k] != c->given[k], whole = ended == HERE_DONE;
+        if (whole ? own && c->given[k] && c->uses[k] & HERE_WRITTEN : !own && is_kept(c, k))
+            memcpy(c->given[k], c->memory[k], (size_t)c->bytes[k]);
+    }
+    return ended;
 }

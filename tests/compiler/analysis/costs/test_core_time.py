@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mlir import ir
 
-from avial_lab.compiler.analysis.costs.core_time import core_times
+from avial_lab.compiler.analysis.costs.core_time import core_times, core_times_of_tasks
 from avial_lab.compiler.ir.dialects import register
 from avial_lab.machine.constants import (
     BRANCH_MISS_CYCLES,
@@ -174,3 +174,56 @@ def test_what_hangs_on_data_is_not_told() -> None:
       %one = arith.constant 1 : index
       scf.for %i = %t to %end step %one {{ memref.store %c, %A[%i] : memref<{N}xf64> }}"""
     assert _times(body) == {}
+
+
+def test_parallel_loops_are_loops_in_each_other() -> None:
+    inner = f"%b = memref.load %B[%j] : memref<{N}xf64>  %z = arith.divf %b, %c : f64"
+    store = f"memref.store %z, %A[%j] : memref<{N}xf64>"
+    ends = "%l = arith.constant 0 : index  %u = arith.constant 800 : index"
+    step = "%s = arith.constant 1 : index"
+    both = f"scf.parallel (%i, %j) = (%l, %l) to (%u, %u) step (%s, %s) {{ {inner} {store} }}"
+    inside = f"scf.for %j = %l to %u step %s {{ {inner} {store} }}"
+    nested = f"scf.for %i = %l to %u step %s {{ {inside} }}"
+    one, other = (_times(f"{ends} {step} {each}")["S"] for each in (both, nested))
+    assert one == other
+    assert one.cycles > 800 * 800 * DIVISION_CYCLES / LANES
+
+
+def test_what_parallel_loops_reduce_is_a_chain() -> None:
+    sum_up = """scf.reduce(%b : f64) { ^bb0(%x: f64, %y: f64):
+        %s2 = arith.addf %x, %y : f64  scf.reduce.return %s2 : f64 }"""
+    body = f"""%l = arith.constant 0 : index  %u = arith.constant {N} : index
+      %s = arith.constant 1 : index  %zero = arith.constant 0.0 : f64
+      %r = scf.parallel (%i) = (%l) to (%u) step (%s) init (%zero) -> f64 {{
+        %b = memref.load %B[%i] : memref<{N}xf64>
+        {sum_up} }}"""
+    assert (_times(body)["S"].cycles - BRANCH_MISS_CYCLES) / N == pytest.approx(ADD, rel=1e-3)
+
+
+def test_tasks_of_one_function_take_what_their_own_numbers_make_them_take() -> None:
+    array = "memref<?xf64>"
+    text = f"""
+    func.func private @a(%A: {array}, %n: index)
+        attributes {{avial.task = "a", avial.tasks = ["a", "b"]}} {{
+      %one = arith.constant 1 : index
+      scf.for %i = %one to %n step %one {{
+        %p = arith.subi %i, %one : index
+        %x = memref.load %A[%p] : {array}  %y = arith.divf %x, %x : f64
+        memref.store %y, %A[%i] : {array}
+      }}
+      return
+    }}
+    func.func @main(%A: {array}) {{
+      %few = arith.constant 101 : index  %many = arith.constant 10001 : index
+      func.call @a(%A, %many) : ({array}, index) -> ()
+      func.call @a(%A, %few) : ({array}, index) -> ()
+      return
+    }}"""
+    context = ir.Context()
+    register(context)
+    with context:
+        module = ir.Module.parse(text).operation
+    found = core_times_of_tasks(module, "main", {"a": ["b", "a"]}, 1, CPU)
+    each = {name: (time.cycles - BRANCH_MISS_CYCLES) for name, time in found.items()}
+    assert each["b"] / 10_000 == pytest.approx(DIVIDE + FORWARD, rel=1e-2)
+    assert each["b"] / each["a"] == pytest.approx(100, rel=1e-2)

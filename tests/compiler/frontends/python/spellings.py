@@ -1368,3 +1368,131 @@ def drawn_at_random(x):
 @case(lambda: (F(3),))
 def beyond_any_subscript(x):
     return x[2**70]
+
+
+def line(n: int) -> np.ndarray:
+    return np.arange(float(n))
+
+
+@case(lambda: (line(6), line(6) + 1, line(6)), lambda: (I(9, 6), I(9, 6), line(6)))
+def out_given(a, b, c):
+    np.add(a, b, out=c)
+    np.multiply(c, c, c)
+    np.subtract(c, 1, out=(c,))
+    d = np.clip(c, 1.0, 30.0, out=c)
+    e = np.empty(6, np.bool_)
+    np.greater(c, 2, out=e)
+    np.logical_not(e, e)
+    return d, e, np.add(a, 1, out=None)
+
+
+@case(lambda: (line(12).reshape(3, 4), line(4)), lambda: (line(4), line(12).reshape(3, 4)))
+def out_of_parts(a, b):
+    np.maximum(a, b, out=a)
+    np.multiply(a[1:], 2, out=a[:-1])
+    np.add(a[:, 0], 1.0, a[:, 1])
+    return np.negative(a[0], out=a[2])
+
+
+@case(lambda: (line(6), I(9, 6)))
+def out_of_another_kind(a, c):
+    np.sqrt(a, out=c)
+
+
+@case(lambda: (line(6), line(6)))
+def out_where(a, c):
+    np.add(a, 1, out=c, where=a > 2)
+
+
+@case(lambda: (line(6), line(6)))
+def out_of_nothing(a, c):
+    np.add(a, 1, out=a + c)
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 9.0))
+def returns_nothing_early(a, t):
+    for i in range(len(a)):
+        if a[i] == t:
+            return
+    a[0] = 9.0
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 0.5), lambda: (line(5), 9.0))
+def returns_arrays(a, t):
+    def other(k):
+        if a[k] > t:
+            return a * 2
+        return a + 1
+
+    b = other(1)
+    if a[2] > t:
+        return b, 3
+    for i in range(len(a)):
+        b[i] += t
+        if b[i] > 4:
+            return b, i
+    return np.zeros(5), -1
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 9.0))
+def returns_or_raises(a, t):
+    while True:
+        a[0] += t
+        if a[0] > 20:
+            break
+        if a[0] > 7:
+            return a[0]
+    if a[1] > t:
+        return 2.0
+    raise ValueError("none")
+
+
+@case(lambda: (line(5), 2.0))
+def returns_one_or_nothing(a, t):
+    for i in range(len(a)):
+        if a[i] > t:
+            return i
+    return None
+
+
+@case(lambda: (line(5), 2.0))
+def returns_the_callers_or_another(a, t):
+    if a[0] > t:
+        return a
+    return a * 3
+
+
+@case(lambda: (line(4), 0.5))
+def rows_of_tuples(a, t):
+    c = np.zeros((3, 4))
+    for i in range(3):
+        c[i] = (i, 2 * i, a[i], t)
+    c[0, :2] = [5, t]
+    return c
+
+
+@case(lambda: (line(6),))
+def stretches(a):
+    s = 0.0
+    for j in range(5):
+        for k in np.arange(j + 1, 0, -1):
+            s += k * a[k - 1]
+        s += (np.arange(j, 5, 2) * 2).sum() + np.arange(2 * j, j).sum()
+        s += len(np.arange(j, -1, -3)) + len(np.arange(5, 3))
+        a[j:] += np.linspace(0.0, 1.0, 6 - j)
+    return s
+
+
+@case(lambda: (I(3, 2) + 2,), lambda: (np.array([0, 1]),), lambda: (np.array([2, -1]),))
+def stretches_of_data(n):
+    return np.arange(n[0]).sum(), np.arange(7, n[1], -2).sum(), np.linspace(1.0, 2.0, n[1]).sum()
+
+
+@case(lambda: (np.array([1.25, 2.5, -3.14159, 1e10, np.nan]), 2.5), lambda: (I(99, 5), 3.5))
+def rounded(a, x):
+    return np.round(a, 2), a.round(1), np.round(x), round(x), round(a[1])
+
+
+@case(lambda: (3.14159,))
+def rounded_to_digits(x):
+    return round(x, 2)

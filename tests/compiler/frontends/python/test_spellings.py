@@ -27,6 +27,12 @@ REFUSED = {
     "reshaped_part_written": "a copy of a part in another shape",
     "shape_assigned_to_two": "has other names",
     "drawn_at_random": "np.random",
+    "out_of_another_kind": "an array of int64 cannot take float64",
+    "out_where": "where= is not supported",
+    "out_of_nothing": "out is one array",
+    "returns_one_or_nothing": "a branch returns a value, and another one nothing",
+    "returns_the_callers_or_another": "an array of the caller's, and another one does not",
+    "rounded_to_digits": "Python's floats are not rounded to digits here",
     "cond_lambda": "both sides of a condition are numbers here",
 }
 NOT_WITH_THE_WITNESS = ("complex_names",)
@@ -45,7 +51,8 @@ ALL = [
     "masked_shape*", "masked_2d*", "masked_empty*", "cumsum-*", "sort-0", "sort-2", "argsort-1",
     "max_*", "argmax_nan*", "diag_view*", "bincount*", "dict_comp*", "cond_lambda*",
     "raise_within*", "reshaped_*", "shape_assigned*", "drawn_at_random*", "fmod_of_integers-0",
-    "ndindex_written*", "returned_diagonal*", "logspace*",
+    "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
+    "returned_diagonal*", "logspace*",
 )  # fmt: skip
 @pytest.mark.parametrize(("function", "make"), ALL)
 def test_it_means_what_python_means(
