@@ -31,13 +31,16 @@ class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others.
+    the engines that have it, and no others. asked: the layout that somebody wanted it to have;
+    layout: what one is called that has these pieces.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
     home: object = None
+    asked: str = ""
+    layout: tuple[tuple[Piece, ...], str] | None = None
 
     @property
     def held_bytes(self) -> dict[int, int]:
