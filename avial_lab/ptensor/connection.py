@@ -10,10 +10,10 @@ import re
 import secrets
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -71,6 +71,8 @@ from avial_lab.trace import Trace
 if TYPE_CHECKING:  # loads ipyparallel, without which ranks do that mpiexec has started
     from avial_lab.runtime.launch.cluster import Cluster
     from avial_lab.runtime.launch.residence import Residence
+
+T = TypeVar("T")
 
 MOST_PROGRAMS = 512
 
@@ -227,6 +229,11 @@ class Connection:
             written = recording.written if self._writing else set[str]()
             recording.settle(lambda memory: _lose(memory, written))
             raise
+        if recorded is not None:
+            takes_none = all(each.resident is None for each in recorded.arrays.values())
+            for name in recorded.written & residents.keys():
+                again = partial(self._made_again, recorded, name) if takes_none else None
+                residents[name].again = again
         recording.settle(lambda memory: _settle(memory, residents))
         return self._read
 
@@ -282,16 +289,19 @@ class Connection:
             if argument.resident is not None
         ]
         name, box, _ = self._wanted or ("", None, None)
-        done = self.residence.step(
-            interpreted,
-            operands,
-            {
-                "plan": planned.plan,
-                "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
-            },
-            len(planned.made),
-            read=(planned.made.index(name), box) if box and name in planned.made else None,
-            together=False,
+        done = self._for_certain(
+            [resident for resident, *_ in operands],
+            lambda: self.residence.step(
+                interpreted,
+                operands,
+                {
+                    "plan": planned.plan,
+                    "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
+                },
+                len(planned.made),
+                read=(planned.made.index(name), box) if box and name in planned.made else None,
+                together=False,
+            ),
         )
         self._read = done.read
         self.messages += done.messages
@@ -350,17 +360,40 @@ class Connection:
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
         }
-        try:
-            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
-        except LostArray:
-            self._tables.clear()  # of engines that are gone; what else they had is told now
-            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
+        ran, self._read = self._for_certain(
+            residents.values(),
+            lambda: self._run_program(program, residents | self._tables_of(recorded)),
+        )
         self.held.note(residents.values())
         self._ran = self._ran_last[recorded.text] = ran
         self.messages += sum(move.messages for move in ran.moves)
         self.bytes_moved += sum(move.nbytes for move in ran.moves)
         self.runs += 1
         return residents
+
+    def _for_certain(self, needed: Iterable[Resident], call: Callable[[], T]) -> T:
+        """What the call gives; where engines have died, once the arrays that it needs are made
+        again. LostArray with the line of one that cannot be.
+        """
+        try:
+            return call()
+        except LostArray as error:
+            self._tables.clear()  # of engines that are gone
+            gone = cast("Residence", self.residence).lost(needed)
+            for each in gone:
+                if each.again is None:
+                    raise LostArray(error.why, each.line) from None
+            for each in gone:
+                each.renew()
+            return call()
+
+    def _made_again(self, recorded: Recorded, name: str) -> Resident:
+        """An array of a program that takes none."""
+        wanted, self._wanted = self._wanted, None
+        try:
+            return self._run(recorded)[name]
+        finally:
+            self._wanted = wanted
 
     def _run_program(
         self, program: Program, arrays: Mapping[str, Resident]
@@ -430,12 +463,20 @@ class Connection:
                 memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
             assert memory.resident is not None
             given.append((memory.resident, memory.dtype, wanted))
-        done = self.residence.step(function, given, parameters, results)
+        done = self._for_certain(
+            [resident for resident, *_ in given],
+            lambda: self.residence.step(function, given, parameters, results),
+        )
         self.messages += done.messages
         self.bytes_moved += done.nbytes
         self.held.note(resident for resident, _ in done.results)
         self.steps += 1
         line = persons_line()
+        for k, (resident, _) in enumerate(done.results):
+            resident.line = told(line)
+            if not given:  # random numbers, rows of files: as they were made
+                again = partial(self.residence.step, function, given, parameters, results)
+                resident.again = lambda again=again, k=k: again().results[k][0]
         return tuple(Memory(r.storage.shape, dtype, r, line=line) for r, dtype in done.results)
 
     def seed(self) -> int:
@@ -451,6 +492,7 @@ class Connection:
         resident = self.residence.put(array)
         self.held.note([resident])
         memory = Memory(array.shape, array.dtype, resident, line=persons_line())
+        resident.line = told(memory.line)
         if self.lockstep is not None:
             if self._brought and self._brought[-1][0] != self.lockstep.met:
                 self._brought.clear()
@@ -507,7 +549,10 @@ class Connection:
             return
         if any(sent_for(operands, self.ranks)):
             self.meet(f"redistributes an array to {layout.text}")
-            done = self.residence.step(shards.nothing, operands, {}, 0)
+            done = self._for_certain(
+                [memory.resident],
+                lambda: self.residence.step(shards.nothing, operands, {}, 0),
+            )
             self.messages += done.messages
             self.bytes_moved += done.nbytes
         memory.resident.pieces = pieces
@@ -547,7 +592,10 @@ class Connection:
         self.gathered_bytes += nbytes
         if memory.resident is None:
             return np.zeros(box.shape, memory.dtype)
-        return self.residence.take(memory.resident, memory.dtype, box) if read is None else read
+        if read is not None:
+            return read
+        resident, kind = memory.resident, memory.dtype
+        return self._for_certain([resident], lambda: self.residence.take(resident, kind, box))
 
 
 @dataclass
@@ -638,6 +686,8 @@ def _which(memory: Memory) -> str:
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
     if memory.name is not None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
+        if memory.resident is not None and not memory.resident.line:
+            memory.resident.line = told(memory.line)
 
 
 def _lose(memory: Memory, written: Set[str]) -> None:

@@ -428,22 +428,27 @@ class ShardStep:
                 results = self.function(shards, peers, **self.parameters)
         except Exception as error:  # the boundary of the engine: it travels as data
             return StepAnswer(failure=error)
-        told: list[tuple[tuple[int, ...], str, Box]] = []
-        for number, result in zip(self.numbers, results, strict=True):
-            storage = Storage("", result.shape, result.part.itemsize, ())
-            memory = _here.residents.memory(number, storage.nbytes)
-            box = NOTHING
-            if result.part.ndim == len(result.shape):
-                box = result.box
-            if result.part.size:
-                elements = _elements(memory, storage)
-                part = np.ascontiguousarray(result.part).view(elements.dtype)
-                elements[box.slices] = part.reshape(box.shape)
-            told.append((result.shape, result.part.dtype.str, box))
+        try:
+            told = [self._keep(number, r) for number, r in zip(self.numbers, results, strict=True)]
+        except (MemoryError, OSError) as error:  # no room: what is kept already is dropped
+            return StepAnswer(failure=MemoryError(str(error)))
         read: tuple[tuple[Box, bytes], ...] = ()
         if self.read is not None and results[self.read[0]].part.size:
             read = _read_of(results[self.read[0]], self.read[1])
         return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
+
+    def _keep(self, number: int, result: Shard) -> tuple[tuple[int, ...], str, Box]:
+        """A result stays here: what is told of it."""
+        storage = Storage("", result.shape, result.part.itemsize, ())
+        memory = _here.residents.memory(number, storage.nbytes)
+        box = NOTHING
+        if result.part.ndim == len(result.shape):
+            box = result.box
+        if result.part.size:
+            elements = _elements(memory, storage)
+            part = np.ascontiguousarray(result.part).view(elements.dtype)
+            elements[box.slices] = part.reshape(box.shape)
+        return result.shape, result.part.dtype.str, box
 
 
 def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, bytes], ...]:

@@ -31,13 +31,25 @@ class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others.
+    the engines that have it, and no others. again: makes it where these have died, if it hangs on
+    nothing else that they had; line: where it was made, for people.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
     home: object = None
+    again: Callable[[], Resident] | None = None
+    line: str = ""
+    _stead: Resident | None = None
+
+    def renew(self) -> None:
+        """Make it again, on other engines."""
+        assert self.again is not None
+        made = self.again()
+        self.number, self.storage = made.number, made.storage
+        self.pieces, self.home = made.pieces, made.home
+        self._stead = made  # whose number it has, and which is forgotten with it
 
     @property
     def held_bytes(self) -> dict[int, int]:
@@ -54,8 +66,12 @@ class Resident:
 class LostArray(ClusterError):
     """What an array held is gone, with the ranks that had it."""
 
-    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
-        super().__init__(f"the array is gone: {why}", hint="make it again")
+    def __init__(
+        self, why: str = "the engines of this cluster are not those that had it", line: str = ""
+    ) -> None:
+        made = f" that was made at {line}" if line else ""
+        super().__init__(f"the array{made} is gone: {why}", hint="make it again")
+        self.why = why
 
 
 @dataclass(frozen=True)
