@@ -18,6 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, OptionError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import count
@@ -33,6 +34,7 @@ from avial_lab.ptensor.memory_use import HeldBytes
 from avial_lab.ptensor.recording import (
     Argument,
     Memory,
+    Origin,
     Recorded,
     Recording,
     persons_line,
@@ -41,6 +43,7 @@ from avial_lab.ptensor.recording import (
 )
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
+from avial_lab.runtime.rank.functions import BLOCK, MissingFunctions, Name, learn
 from avial_lab.runtime.rank.holders import (
     MOST_READ_BYTES,
     LostArray,
@@ -230,10 +233,13 @@ class Connection:
             recording.settle(lambda memory: _lose(memory, written))
             raise
         if recorded is not None:
-            takes_none = all(each.resident is None for each in recorded.arrays.values())
+            origin = recording.origin() if recorded.alone else None
             for name in recorded.written & residents.keys():
-                again = partial(self._made_again, recorded, name) if takes_none else None
-                residents[name].again = again
+                residents[name].again = (
+                    partial(self._made_again, origin, name)
+                    if origin is not None and name in recorded.alone
+                    else None
+                )
         recording.settle(lambda memory: _settle(memory, residents))
         return self._read
 
@@ -259,6 +265,9 @@ class Connection:
                 return self._interpret(recorded)
             except Declined:
                 pass  # nothing has been written
+            except MissingFunctions as missing:
+                self._teach(missing.names)
+                return self._run(recorded)
         return self._compute(recorded)
 
     def _is_interpreted(self, recorded: Recorded) -> bool:
@@ -312,6 +321,28 @@ class Connection:
         return {
             name: resident for name, (resident, _) in zip(planned.made, done.results, strict=True)
         }
+
+    def _teach(self, names: Sequence[Name]) -> None:
+        """The ranks learn elementary functions: each is a program of its own, compiled once."""
+        binaries = {name: self._of_a_block(*name) for name in names}
+        self.residence.step(learn, [], {"binaries": binaries}, 0)
+
+    def _of_a_block(self, function: str, kind: str) -> Binary:
+        recording, dtype = Recording(), np.dtype(kind)
+        given = Memory((BLOCK,), dtype, new_resident((BLOCK,), dtype.itemsize))
+        value = recording.operation(
+            "unary", [recording.read(given)], (BLOCK,), dtype, function=function
+        )
+        made = recording.holding(value)
+        recorded = recording.finish({})
+        assert recorded is not None, made
+        arrays = {name: np.empty(each.shape, dtype) for name, each in recorded.arrays.items()}
+
+        def make() -> Binary:
+            cell = f"{function} of small arrays"
+            return compile_program(recorded.text, arrays=arrays, ranks=1, cell=cell).binary
+
+        return self.residence.once(make) if isinstance(self.residence, OwnRanks) else make()
 
     def _planned(self, recorded: Recorded) -> _Planned:
         """For arrays that lie as they do now."""
@@ -387,10 +418,13 @@ class Connection:
                 each.renew()
             return call()
 
-    def _made_again(self, recorded: Recorded, name: str) -> Resident:
-        """An array of a program that takes none."""
+    def _made_again(self, origin: Origin, name: str) -> Resident:
+        """An array that hangs on no other."""
         wanted, self._wanted = self._wanted, None
+        memory = Memory(*origin.kinds[f"%{name}"])
         try:
+            recorded = origin.recording(name, memory).finish(self._recorded)
+            assert recorded is not None, name
             return self._run(recorded)[name]
         finally:
             self._wanted = wanted

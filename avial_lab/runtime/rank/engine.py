@@ -66,7 +66,7 @@ from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
-from avial_lab.runtime.rank.threads import Masks, cores, team
+from avial_lab.runtime.rank.threads import Masks, Threads, cores, team
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from mpi4py.MPI import Intracomm
@@ -720,6 +720,22 @@ def be_a_rank(journal: Journal, rank: int, ranks: int) -> None:
     """This process runs programs, and keeps arrays, as one of so many."""
     _here.journal = journal
     _here.residents.rank, _here.residents.ranks = rank, ranks
+
+
+def run_here(
+    program: LoadedProgram,
+    manifest: Manifest,
+    memory: dict[str, np.ndarray],
+    given: tuple[Piece, ...],
+) -> None:
+    """A program of one rank on memory of this process, on one thread; raises what went wrong."""
+    assert _here.journal is not None, "probe must be called before run"
+    outcome = run(
+        program, manifest, 0, (), journal=_here.journal, kept=memory, resident=given,
+        options=Options(traced=False, threads=Threads(1)),
+    )  # fmt: skip
+    if outcome.failure is not None:
+        raise RuntimeError(outcome.failure.message)
 
 
 def resident_bytes(number: int, nbytes: int) -> np.ndarray:
