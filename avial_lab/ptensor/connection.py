@@ -141,16 +141,17 @@ class Connection:
     )
 
     def __post_init__(self) -> None:
-        self.recording.device = self.device
         self.residence: Residence | OwnRanks | _InProcess
         if isinstance(self.cluster, OwnRanks):
             self.ranks, self.residence = self.cluster.ranks, self.cluster
             self.lockstep = self.cluster.lockstep
+            self.recording = Recording(device=self.device, ranks=self.ranks)
             if self.lockstep is not None:
                 self.lockstep.recorders.append(self)
             return
         self.lockstep = None
         self.ranks = self.cluster.topology.ranks
+        self.recording = Recording(device=self.device, ranks=self.ranks)
         if isinstance(self.cluster, OneProcess):
             self.residence = _InProcess(self.cluster)
         else:
@@ -197,7 +198,7 @@ class Connection:
 
     def forget(self) -> None:
         """What was recorded, and what was brought in since the ranks met last: they differed."""
-        recording, self.recording = self.recording, Recording(device=self.device)
+        recording, self.recording = self.recording, Recording(device=self.device, ranks=self.ranks)
         recording.settle(lambda memory: _lose(memory, recording.written))
         for met, reference in self._brought:
             memory = reference()
@@ -219,7 +220,7 @@ class Connection:
         """
         if not met:
             self.meet("runs what is recorded")
-        recording, self.recording = self.recording, Recording(device=self.device)
+        recording, self.recording = self.recording, Recording(device=self.device, ranks=self.ranks)
         recorded = recording.finish(self._recorded)
         self._writing = False
         self._wanted, self._read = None, None
@@ -590,6 +591,7 @@ class Connection:
             self.messages += done.messages
             self.bytes_moved += done.nbytes
         memory.resident.pieces = pieces
+        memory.resident.asked = layout.text
         self.held.note([memory.resident])
 
     def _to(

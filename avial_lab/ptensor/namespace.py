@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
 """Elementwise functions that NumPy computes on each rank's part."""
 
-_ORDERING = frozenset({"less", "less_equal", "greater", "greater_equal", "maximum", "minimum"})
+_COMPARING = frozenset({"less", "less_equal", "greater", "greater_equal"})
+_ORDERING = _COMPARING | {"maximum", "minimum"}
 _LOGICAL = {"logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
 _COMPLEX = frozenset(
     {"abs", "conj", "exp", "expm1", "log", "logical_not", "negative", "positive",
@@ -116,7 +117,7 @@ class Namespace(NumpyNames, Library):
         self.plain: dict[str, Callable[..., Array]] = {}
         """Functions of two operands that are this namespace's arrays, or numbers."""
         for name in DTYPES:
-            setattr(self, name, np.dtype(name))
+            setattr(self, name, np.dtype(name).type)  # they are called, too: np.uint8(250)
         for name in (*UNARY, *BINARY, *_LIBRARY):
             setattr(self, name, self._ufunc(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
@@ -792,6 +793,8 @@ class Namespace(NumpyNames, Library):
                 kind = np.dtype(bool)
             left, right = (recording.cast(self.value_of(each, kind), kind) for each in (x1, x2))
             shape = _broadcast(left.shape, right.shape)
+            if kind.kind == "c" and name in _COMPARING:
+                return self._complex_order(name, *(self.asarray(x, dtype=kind) for x in (x1, x2)))
             if kind.kind == "c" and name in _ORDERING:
                 raise TypeError(f"{name}: complex numbers have no order")
             if name == "pow" and kind.kind not in "f":
@@ -803,6 +806,16 @@ class Namespace(NumpyNames, Library):
             )
 
         return function
+
+    def _complex_order(self, name: str, a: Array, b: Array) -> Array:
+        """By the real parts, and where these are equal by the imaginary ones, as NumPy has it."""
+        strictly = self.greater if name.startswith("greater") else self.less
+        real, imag = ((part(a), part(b)) for part in (self.real, self.imag))
+        no_nan = self.logical_not(self.logical_or(*map(self.isnan, imag)))
+        before = self.logical_and(strictly(*real), no_nan)
+        return self.logical_or(
+            before, self.logical_and(self.equal(*real), getattr(self, name)(*imag))
+        )
 
     def _library_function(self, name: str) -> Callable[..., Array]:
         ufunc: np.ufunc = getattr(np, name)

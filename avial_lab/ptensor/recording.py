@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -30,7 +30,8 @@ from avial_lab.core.array_functions import (
 )
 from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.elements import memory_type, value_type
-from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
+from avial_lab.ptensor.layouts import DEFAULT, attribute_of
+from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
 from avial_lab.runtime.rank.holders import Resident
 from avial_lab.runtime.rank.interpreter import INTEGERS, OF_MEMORY, REALS, Operation, Part
 
@@ -41,7 +42,7 @@ class Memory:
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
-    the person's that made it.
+    the person's that made it. dist: of the value.
     """
 
     shape: tuple[int, ...]
@@ -51,14 +52,16 @@ class Memory:
     name: str | None = None
     lost: bool = False
     line: Line | None = None
+    dist: str = DEFAULT
 
 
 class Value(NamedTuple):
-    """What an operation of the recording gives."""
+    """What an operation of the recording gives. dist: how it lies, as text of an attribute."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
+    dist: str = DEFAULT
 
 
 class _Form:
@@ -224,6 +227,7 @@ class Origin:
     integers: dict[int, int]
     count: int
     device: str
+    ranks: int
     kinds: dict[str, tuple[tuple[int, ...], np.dtype]]
 
     def recording(self, name: str, memory: Memory) -> Recording:
@@ -237,6 +241,7 @@ class Origin:
         return Recording(
             list(self.statements), found, [weakref.ref(memory)], dict(self.reals),
             dict(self.integers), self.count, {memory.name}, device=self.device,
+            ranks=self.ranks,
         )  # fmt: skip
 
 
@@ -254,9 +259,19 @@ class Recording:
     kinds: set[_Form] = field(default_factory=set)
     watched: int = 0
     device: str = "default"
+    ranks: int = 1
 
-    def _type(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
-        return value_type(shape, dtype, self.device)
+    def _type(self, shape: tuple[int, ...], dtype: np.dtype, dist: str = DEFAULT) -> str:
+        return value_type(shape, dtype, self.device, dist)
+
+    def _layout(self, resident: Resident | None, shape: tuple[int, ...]) -> str:
+        if resident is None or self.ranks == 1:
+            return DEFAULT
+        pieces = resident.pieces
+        if resident.layout is None or resident.layout[0] is not pieces:
+            text = attribute_of(pieces, shape, self.ranks, resident.asked)
+            resident.layout = pieces, text
+        return resident.layout[1]
 
     def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
@@ -317,7 +332,7 @@ class Recording:
         self, key: tuple[Any, ...], make: Callable[[], _Form], operands: Sequence[Value] = ()
     ) -> _Form:
         """That of operations for which the key and the types of the operands are the same."""
-        whole = (self.device, key, *[(operand.shape, operand.dtype) for operand in operands])
+        whole = (self.device, key, *[operand[1:] for operand in operands])
         form = _FORMS.get(whole)
         if form is None:
             if len(_FORMS) > MOST_FORMS:
@@ -341,27 +356,35 @@ class Recording:
         """One of the ptensor dialect's. function: of a unary or binary one, or a reduction, along
         `axes`.
         """
+        dist = DEFAULT
+        if self.ranks > 1:
+            dist = next((operand.dist for operand in operands if operand.shape == shape), dist)
 
         def make() -> _Form:
-            given = ", ".join([self._type(operand.shape, operand.dtype) for operand in operands])
+            given = ", ".join([self._type(*operand[1:]) for operand in operands])
             attributes = _attributes(kind, shape, operands, function, axes, part)
-            rest = (
-                f"{attributes and f' {{{attributes}}}'} : ({given}) -> {self._type(shape, dtype)}"
-            )
-            made = Operation(kind, "", (), shape, dtype, function, part, axes)
+            made = self._type(shape, dtype, dist)
+            rest = f"{attributes and f' {{{attributes}}}'} : ({given}) -> {made}"
+            op = Operation(kind, "", (), shape, dtype, function, part, axes)
             opcode = f'"ptensor.{_IN_THE_DIALECT.get(kind, kind)}"'
-            return _Form(made, opcode, rest, exact=_has_one_result(made, operands))
+            return _Form(op, opcode, rest, exact=_has_one_result(op, operands))
 
         form = self._form((kind, function, shape, dtype, axes, part), make, operands)
-        return self._defined(form, tuple([operand.name for operand in operands]), shape, dtype)
+        names = tuple([operand.name for operand in operands])
+        return self._defined(form, names, shape, dtype, dist)
 
     def _defined(
-        self, form: _Form, operands: tuple[str, ...], shape: tuple[int, ...], dtype: np.dtype
+        self,
+        form: _Form,
+        operands: tuple[str, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        dist: str = DEFAULT,
     ) -> Value:
         name = f"%v{self.count}"
         self.count += 1
         self._add(form, name, operands)
-        return Value(name, shape, dtype)
+        return Value(name, shape, dtype, dist)
 
     def number(self, number: complex, dtype: np.dtype) -> Value:
         """A value without dimensions, of the table of its kind."""
@@ -416,7 +439,7 @@ class Recording:
     def holding(self, value: Value) -> Memory:
         """A new array of that value; it gets memory if somebody has it when all this runs."""
         line = self.statements[-1].line if self.statements else None
-        memory = Memory(value.shape, value.dtype, value=value.name, line=line)
+        memory = Memory(value.shape, value.dtype, value=value.name, line=line, dist=value.dist)
         self._watch(memory)
         return memory
 
@@ -424,18 +447,19 @@ class Recording:
         """All of the array, as it is at this place of the program."""
         refuse_lost(memory)
         if memory.value is None:
+            dist = self._layout(memory.resident, memory.shape)
 
             def make() -> _Form:
                 kind = memory_type(memory.shape, memory.dtype)
-                rest = f" : ({kind}) -> {self._type(memory.shape, memory.dtype)}"
+                rest = f" : ({kind}) -> {self._type(memory.shape, memory.dtype, dist)}"
                 made = Operation("load", "", (), memory.shape, memory.dtype)
                 return _Form(made, '"ptensor.load"', rest)
 
-            form = self._form(("load", memory.shape, memory.dtype), make)
-            made = self._defined(form, (self._name(memory),), memory.shape, memory.dtype)
-            memory.value = made.name
+            form = self._form(("load", memory.shape, memory.dtype, dist), make)
+            made = self._defined(form, (self._name(memory),), memory.shape, memory.dtype, dist)
+            memory.value, memory.dist = made.name, dist
             self._watch(memory)
-        return Value(memory.value, memory.shape, memory.dtype)
+        return Value(memory.value, memory.shape, memory.dtype, memory.dist)
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
@@ -473,10 +497,10 @@ class Recording:
 
         def make() -> _Form:
             made = Operation("store", "", (), memory.shape, memory.dtype)
-            rest = self._into(memory, Value(value, memory.shape, memory.dtype))
+            rest = self._into(memory, Value(value, memory.shape, memory.dtype, memory.dist))
             return _Form(made, '"ptensor.store"', f" : {rest}")
 
-        form = self._form(("store", memory.shape, memory.dtype), make)
+        form = self._form(("store", memory.shape, memory.dtype, memory.dist), make)
         self.written.add(name)
         place = len(self.statements) if at is None else at
         self.statements.insert(place, _Statement(form, "", (value, name)))
@@ -484,7 +508,7 @@ class Recording:
     def _into(self, memory: Memory, value: Value) -> str:
         """The type of an operation that writes the value there."""
         held = memory_type(memory.shape, memory.dtype)
-        return f"({self._type(value.shape, value.dtype)}, {held}) -> ()"
+        return f"({self._type(*value[1:])}, {held}) -> ()"
 
     # -- to its end --------------------------------------------------------------------------------
 
@@ -534,7 +558,8 @@ class Recording:
         }
         arrays = {n[1:]: a for n, a in self.arguments.items() if n in named and _is_argument(a)}
         tables = {REALS: (np.float64, self.reals), INTEGERS: (np.int64, self.integers)}
-        body = "\n  ".join(_lines(rerolled(needed)))
+        own = {name for name in named if name[1:] not in arrays}
+        body = "\n  ".join(_lines(rerolled(needed, own)))
         used = {t: (np.dtype(kind), held) for t, (kind, held) in tables.items() if f"%{t}_" in body}
         lines: list[str] = []
         for table, (kind, held) in used.items():
@@ -543,8 +568,9 @@ class Recording:
                 f'%{table}_values = "ptensor.load"(%{table}) : ({memory_type((len(held),), kind)})'
                 f" -> {self._type((len(held),), kind)}"
             )
+        mentioned = own & set(MEMORY.findall(body))
         for name, argument in self.arguments.items():
-            if name in named and name[1:] not in arrays:
+            if name in mentioned:
                 lines.append(
                     f"{name} = memref.alloc() : {memory_type(argument.shape, argument.dtype)}"
                 )
@@ -706,16 +732,76 @@ def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
     return True
 
 
-def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:
-    loops = 0
+class _Lines:
+    """The text of statements and loops; what a loop hands from turn to turn is kept in memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, str] = {}
+        self.loops = 0
+        self.kept = 0
+
+    def add(self, part: Statement | Loop) -> None:
+        if isinstance(part, Loop):
+            self._loop(part)
+        else:
+            self.lines.append(self._named(part.text))
+
+    def _named(self, text: str, names: Mapping[str, str] | None = None) -> str:
+        known = self.names if names is None else names
+        return VALUE.sub(lambda m: known.get(m[0], m[0]), text) if known else text
+
+    def _loop(self, loop: Loop) -> None:
+        kept = {carried: self._kept(loop, carried) for carried in loop.carried}
+        taken = {c.begin: name.replace("kept", "taken") for c, (name, _, _) in kept.items()}
+        self.lines.append(f"affine.for %turn{self.loops} = 0 to {loop.turns} {{")
+        self.loops += 1
+        for carried, (name, kind, memory) in kept.items():
+            self.lines.append(
+                f'  {taken[carried.begin]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+        inside = self.names | taken
+        self.lines += [f"  {self._named(each.text, inside)}" for each in loop.body]
+        by_place = {(c.place, c.later): c for c in loop.carried}
+        for carried, (name, kind, memory) in sorted(kept.items(), key=lambda each: -each[0].later):
+            value = loop.body[carried.place].defines
+            if carried.later > 1:
+                value = taken[by_place[carried.place, carried.later - 1].begin]
+            dims = kind.partition("<tensor<")[2].partition(">")[0].count("x")
+            place = _map(dims, [f"d{d}" for d in range(dims)])
+            self.lines.append(
+                f'  "ptensor.insert"({value}, {name}) {{{place}}} : ({kind}, {memory}) -> ()'
+            )
+        self.lines.append("}")
+        for number, (value, carried) in enumerate(loop.left.items()):
+            name, kind, memory = kept[carried]
+            self.names[value] = f"{name.replace('kept', 'left')}_{number}"
+            self.lines.append(
+                f'{self.names[value]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+
+    def _kept(self, loop: Loop, carried: Carried) -> tuple[str, str, str]:
+        """Memory with what the first turn takes: its name, the value's type, and its own."""
+        operation = loop.body[carried.place].operation
+        kind = loop.body[carried.place].text.rpartition(" -> ")[2]
+        memory = memory_type(operation.shape, operation.dtype)
+        name = f"%kept{self.kept}"
+        self.kept += 1
+        begin = self.names.get(carried.begin, carried.begin)
+        self.lines.append(f"{name} = memref.alloc() : {memory}")
+        self.lines.append(f'"ptensor.store"({begin}, {name}) : ({kind}, {memory}) -> ()')
+        return name, kind, memory
+
+
+def _loaded(value: str, name: str, memory: str, kind: str) -> str:
+    return f'{value} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+
+
+def _lines(parts: Sequence[Statement | Loop]) -> list[str]:
+    lines = _Lines()
     for part in parts:
-        if not isinstance(part, Loop):
-            yield part.text
-            continue
-        yield f"affine.for %turn{loops} = 0 to {part.turns} {{"
-        yield from (f"  {statement.text}" for statement in part.body)
-        yield "}"
-        loops += 1
+        lines.add(part)
+    return lines.lines
 
 
 def _is_argument(argument: Argument) -> bool:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,7 @@ from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, Threads, cores, team
+from avial_lab.runtime.rank.underway import computes_meanwhile, going_on
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from mpi4py.MPI import Intracomm
@@ -560,7 +562,8 @@ def run(
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
             way = _choose_way(program, manifest, driver)
-            session.run()
+            with _messages_going_on(manifest, rank, communicator):
+                session.run()
         failure = session.failure()
         if failure is not None:
             return Outcome(rank, failure=failure, team=hands)
@@ -759,6 +762,15 @@ def _set_globals(
     masks, place = _neighbours(manifest)
     world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
+
+
+def _messages_going_on(
+    manifest: Manifest, rank: int, communicator: Communicator | None
+) -> AbstractContextManager[None]:
+    if communicator is None or not computes_meanwhile(manifest, rank):
+        return nullcontext()
+    masks, place = _neighbours(manifest)
+    return going_on(communicator.comm, on_a_core=len(masks) / len(masks[place]))
 
 
 def _choose_way(program: LoadedProgram, manifest: Manifest, driver: str) -> str:

@@ -31,8 +31,9 @@ class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others. again: makes it where these have died, if it hangs on
-    nothing else that they had; line: where it was made, for people.
+    the engines that have it, and no others. asked: the layout that somebody wanted it to have;
+    layout: what one is called that has these pieces. again: makes it where its engines have died,
+    if it hangs on nothing else that they had; line: where it was made, for people.
     """
 
     number: int
@@ -42,6 +43,8 @@ class Resident:
     again: Callable[[], Resident] | None = None
     line: str = ""
     _stead: Resident | None = None
+    asked: str = ""
+    layout: tuple[tuple[Piece, ...], str] | None = None
 
     def renew(self) -> None:
         """Make it again, on other engines."""
