@@ -540,7 +540,9 @@ class Recording:
     def origin(self) -> Origin:
         """Of what it has made."""
         kinds = {name: (each.shape, each.dtype) for name, each in self.arguments.items()}
-        return Origin(self.statements, self.reals, self.integers, self.count, self.device, kinds)
+        return Origin(
+            self.statements, self.reals, self.integers, self.count, self.device, self.ranks, kinds
+        )
 
     def _marks(self) -> str:
         """The text, shorter: values are numbered in the order of the statements."""
