@@ -1,4 +1,6 @@
 /* What the engine and the planner may ask, as rows of words: `avial_table` in ownership.h. */
+#include <stdlib.h>
+
 #include "footprints.h"
 #include "pieces.h"
 #include "state.h"
