@@ -152,9 +152,11 @@ class Residence:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it
-        raises, on all ranks alike. read: a box of a result, which is to come along.
+        raises, on all ranks alike. read: a box of a result, which is to come along. together: as of
+        a ShardStep.
         """
         ranks = self.cluster.topology.ranks
         numbers = tuple(new_number() for _ in range(results))
@@ -167,7 +169,7 @@ class Residence:
                     rank: (
                         ShardStep(
                             function, ranks, tuple(p[rank] for p in plans), parameters, numbers,
-                            read, forgotten,
+                            read, forgotten, together,
                         ),
                     )
                     for rank in range(ranks)
@@ -182,11 +184,14 @@ class Residence:
             raise failure
         made: list[tuple[Resident, np.dtype]] = []
         for k, number in enumerate(numbers):
-            shape, dtype, _ = answers[0].results[k]
+            shape, name, _ = answers[0].results[k]
+            dtype = np.dtype(name)
             resident = self._watched(new_resident(shape, dtype.itemsize, number))
             boxes = [(rank, answers[rank].results[k][2]) for rank in range(ranks)]
-            name = resident.storage.name
-            resident.pieces = tuple(Piece(rank, name, box) for rank, box in boxes if not box.empty)
+            storage = resident.storage.name
+            resident.pieces = tuple(
+                Piece(rank, storage, box) for rank, box in boxes if not box.empty
+            )
             resident.home = home
             made.append((resident, dtype))
         return StepDone(
@@ -229,7 +234,8 @@ class Residence:
                     stopped = _until_none_is_missing(lambda: _wait(engines, asked, more))
                     answers = {rank: future.result() for rank, future in asked.items()}
                     engines.forget(list(asked.values()))
-                    answers |= _fetched(engines, calls, answers)
+                    if engines.hub is not None:
+                        answers |= _fetched(engines, calls, answers)
             except _Died as died:
                 raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,7 @@ from avial_lab.runtime.rank.parcels import (
     ALIGNMENT,
     aligned_empty,
     as_bytes,
+    large_sizes,
     mapped_bytes,
     pack,
     unpack,
@@ -66,6 +68,7 @@ from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
+from avial_lab.runtime.rank.underway import computes_meanwhile, going_on
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from mpi4py.MPI import Intracomm
@@ -287,11 +290,11 @@ class RunResident:
 
     def _read_of(
         self, held: Sequence[Piece], memory: Mapping[str, np.ndarray], storage: Storage, box: Box
-    ) -> tuple[tuple[Box, np.ndarray], ...]:
+    ) -> tuple[tuple[Box, bytes], ...]:
         those = [piece for piece in held if piece.storage == storage.name]
         elements = _elements(memory[storage.name], storage)
         found = (each.intersection(box) for each in holders_of(those).get(self.rank, ()))
-        return tuple((part, as_bytes(elements[(..., *part.slices)])) for part in found if part)
+        return tuple((part, elements[(..., *part.slices)].tobytes()) for part in found if part)
 
 
 @dataclass(frozen=True)
@@ -308,9 +311,26 @@ class KeepPieces:
         parcels = (*parcels, *_here.take_staged(-self.number))
         memory = _here.residents.memory(self.number, self.storage.nbytes)
         elements = _elements(memory, self.storage)
-        sizes = [box.size * self.storage.itemsize for box in self.boxes]
-        for box, data in zip(self.boxes, unpack(parcels, sizes), strict=True):
-            elements[box.slices] = data.view(elements.dtype).reshape(box.shape)
+        for box, data in zip(self.boxes, unpack(parcels, self._sizes), strict=True):
+            place = elements[(..., *box.slices)]
+            if place.ctypes.data != data.ctypes.data:
+                place[...] = data.view(elements.dtype).reshape(box.shape)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [box.size * self.storage.itemsize for box in self.boxes]
+
+    def landings(self, parcels: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Of each parcel the memory that it is for, where that is in one piece."""
+        memory = _here.residents.memory(self.number, self.storage.nbytes)
+        elements = _elements(memory, self.storage)
+        places: list[np.ndarray | None] = [None]
+        for size, box in zip(self._sizes, self.boxes, strict=True):
+            if large_sizes([size]):
+                place = elements[(..., *box.slices)]
+                flat = place.flags.c_contiguous
+                places.append(place.reshape(-1).view(np.uint8) if flat else None)
+        return places if len(places) == len(parcels) else [None] * len(parcels)
 
 
 @dataclass(frozen=True)
@@ -346,12 +366,12 @@ NOTHING = Box((0,), (0,))
 @dataclass(frozen=True)
 class StepOperand:
     """An array that stays here, for library code: this rank's `box` of it, and what has to come
-    for that from other ranks, or go to them.
+    for that from other ranks, or go to them. dtype: as NumPy writes it, which travels faster.
     """
 
     number: int
     storage: Storage
-    dtype: np.dtype
+    dtype: str
     box: Box
     sends: tuple[tuple[int, Box], ...] = ()
     receives: tuple[tuple[int, Box], ...] = ()
@@ -359,22 +379,23 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class StepAnswer:
-    """Of each result of library code: the array's shape and type, and this rank's box of it; what
-    this rank sent. read: as an Outcome's.
+    """Of each result of library code: the array's shape and type (as a StepOperand's), and this
+    rank's box of it; what this rank sent. read: as an Outcome's.
     """
 
-    results: tuple[tuple[tuple[int, ...], np.dtype, Box], ...] = ()
+    results: tuple[tuple[tuple[int, ...], str, Box], ...] = ()
     messages: int = 0
     nbytes: int = 0
     failure: Exception | None = None
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
 
 
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
     here, too. read: a result, by its place, of which this box is wanted. forgotten: arrays that
-    nobody asks for any more.
+    nobody asks for any more. together: the ranks tell each other something in the function, and
+    wait for one that has failed there.
     """
 
     function: ShardFunction
@@ -384,6 +405,7 @@ class ShardStep:
     numbers: tuple[int, ...]
     read: tuple[int, Box] | None = None
     forgotten: tuple[int, ...] = ()
+    together: bool = True
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
         _here.residents.drop(self.forgotten)
@@ -398,14 +420,17 @@ class ShardStep:
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
-            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = elements[(..., *operand.box.slices)].view(np.dtype(operand.dtype))
             part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
-            results = called(self.function, shards, peers, self.parameters)
+            if self.together:
+                results = called(self.function, shards, peers, self.parameters)
+            else:
+                results = self.function(shards, peers, **self.parameters)
         except Exception as error:  # the boundary of the engine: it travels as data
             return StepAnswer(failure=error)
-        told: list[tuple[tuple[int, ...], np.dtype, Box]] = []
+        told: list[tuple[tuple[int, ...], str, Box]] = []
         for number, result in zip(self.numbers, results, strict=True):
             storage = Storage("", result.shape, result.part.itemsize, ())
             memory = _here.residents.memory(number, storage.nbytes)
@@ -416,14 +441,14 @@ class ShardStep:
                 elements = _elements(memory, storage)
                 part = np.ascontiguousarray(result.part).view(elements.dtype)
                 elements[box.slices] = part.reshape(box.shape)
-            told.append((result.shape, result.part.dtype, box))
-        read: tuple[tuple[Box, np.ndarray], ...] = ()
+            told.append((result.shape, result.part.dtype.str, box))
+        read: tuple[tuple[Box, bytes], ...] = ()
         if self.read is not None and results[self.read[0]].part.size:
             read = _read_of(results[self.read[0]], self.read[1])
         return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
 
 
-def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
+def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, bytes], ...]:
     common = shard.box.intersection(box)
     if common is None:
         return ()
@@ -431,7 +456,7 @@ def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
         slice(a - start, b - start)
         for a, b, start in zip(common.start, common.stop, shard.start, strict=True)
     )
-    return ((common, as_bytes(shard.part[(..., *place)])),)
+    return ((common, shard.part[(..., *place)].tobytes()),)
 
 
 def _peers(ranks: int) -> Peers:
@@ -532,7 +557,8 @@ def run(
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
             way = _choose_way(program, manifest, driver)
-            session.run()
+            with _messages_going_on(manifest, rank, communicator):
+                session.run()
         failure = session.failure()
         if failure is not None:
             return Outcome(rank, failure=failure, team=hands)
@@ -715,6 +741,15 @@ def _set_globals(
     masks, place = _neighbours(manifest)
     world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
+
+
+def _messages_going_on(
+    manifest: Manifest, rank: int, communicator: Communicator | None
+) -> AbstractContextManager[None]:
+    if communicator is None or not computes_meanwhile(manifest, rank):
+        return nullcontext()
+    masks, place = _neighbours(manifest)
+    return going_on(communicator.comm, on_a_core=len(masks) / len(masks[place]))
 
 
 def _choose_way(program: LoadedProgram, manifest: Manifest, driver: str) -> str:

@@ -82,7 +82,7 @@ class Outcome:
     touched_bytes: int = 0
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
     way: str = ""
 
     def __repr__(self) -> str:

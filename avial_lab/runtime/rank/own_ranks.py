@@ -288,9 +288,11 @@ class OwnRanks:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it raises,
-        on all ranks alike. read: a box of a result, which is to come along.
+        on all ranks alike. read: a box of a result, which is to come along. together: as of a
+        ShardStep.
         """
         made = [self.new((), 1) for _ in range(results)]
         numbers = tuple(each.number for each in made)
@@ -299,7 +301,9 @@ class OwnRanks:
             for resident, dtype, wanted in operands
         ]
         self._free()
-        call = ShardStep(function, self.ranks, tuple(plans), parameters, numbers, read)
+        call = ShardStep(
+            function, self.ranks, tuple(plans), parameters, numbers, read, together=together
+        )
         try:
             answer = call()
         except Exception:  # not what library code raises: the others wait for this rank's messages
@@ -313,9 +317,10 @@ class OwnRanks:
             raise failure
         for k, resident in enumerate(made):
             shape, dtype, _ = answers[0].results[k]
-            resident.storage = new_resident(shape, dtype.itemsize, resident.number).storage
+            itemsize = np.dtype(dtype).itemsize
+            resident.storage = new_resident(shape, itemsize, resident.number).storage
             resident.pieces = _pieces(resident, answers, k)
-        results_made = tuple((r, answers[0].results[k][1]) for k, r in enumerate(made))
+        results_made = tuple((r, np.dtype(answers[0].results[k][1])) for k, r in enumerate(made))
         return StepDone(
             results_made,
             sum(answer.messages for answer in answers),
