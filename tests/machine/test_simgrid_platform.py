@@ -1,4 +1,4 @@
-"""Platform files of SimGrid as others write them: states of power, routers, lines of what is wrong."""
+"""Platform files of SimGrid as others write them: power, routers, lines of what is wrong."""
 
 from __future__ import annotations
 
