@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from avial_lab.artifact.device_memory import Stay, most_bytes, stays_of_tasks
 from avial_lab.artifact.plan_facts import moves_summary, plan_text
 from avial_lab.core.buffers import Storage
+from avial_lab.core.paged import paged_bytes
 from avial_lab.core.regions import Box, size, union
-from avial_lab.core.runtime_constants import Use
+from avial_lab.core.runtime_constants import PAGED_PLACES, Use
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes
 from avial_lab.planning.schedule import PhaseRun, Piece, Schedule
@@ -73,7 +74,8 @@ class Plan:
     """What a program will do on a number of ranks, before it runs.
 
     inputs: what each rank has to be given. results: the last version of all that is written.
-    held_bytes[r]: what rank r ever holds, each element once. Where the plan is not `complete`,
+    held_bytes[r]: what rank r ever holds, each element once; paged_bytes: the pages that it touches
+    for that, where they were counted. Where the plan is not `complete`,
     control depends on data: everything was then given to somebody, and moves are a sample.
     Of loops alone there are footprints, of the first 64 phases, and only for up to 16 ranks;
     carried: for each of `moves` the arrays whose elements it brings; the 64th is for all from there
@@ -96,6 +98,13 @@ class Plan:
     device_bytes: tuple[int, ...] = ()
     stays: tuple[Stay, ...] = ()
     launched: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    paged_bytes: tuple[int, ...] = ()
+
+    @property
+    def touched_bytes(self) -> tuple[int, ...]:
+        """Of each rank's memory: whole pages, as far as they are known."""
+        pairs = zip(self.held_bytes, self.paged_bytes or self.held_bytes, strict=True)
+        return tuple(max(each) for each in pairs)
 
     @property
     def taken_bytes(self) -> tuple[tuple[str, int], ...]:
@@ -142,9 +151,14 @@ def plan_of_tasks(schedule: Schedule) -> Plan:
     for move in moves:
         received[move.phase] = received.get(move.phase, 0) + move.nbytes
     ranks = schedule.topology.ranks
+    places = list(_boxes_by_place(schedule, ranks + len(schedule.drivers)))
     held = [
         sum(size(union(boxes)) * storages[name].itemsize for name, boxes in place.items())
-        for place in _boxes_by_place(schedule, ranks + len(schedule.drivers))
+        for place in places
+    ]
+    paged = [
+        sum(paged_bytes(storages[name], union(boxes)) for name, boxes in place.items())
+        for place in (places if ranks <= PAGED_PLACES else ())
     ]
     return Plan(
         ranks=ranks,
@@ -160,6 +174,7 @@ def plan_of_tasks(schedule: Schedule) -> Plan:
         copies=schedule.copied,
         device_bytes=tuple(held[ranks:]),
         stays=stays_of_tasks(schedule),
+        paged_bytes=tuple(paged[:ranks]),
     )
 
 

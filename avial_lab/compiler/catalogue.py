@@ -109,6 +109,20 @@ PARALLEL = Pipeline(
             at="avial_lab.compiler.passes.distir.overlap:Overlap",
             when="--parallel names it",
         ),
+        Row(
+            "choose-collectives",
+            what="Marks by which way each sum is made: a ring, a tree or recursive doubling.",
+            why="Behind transforms, which make the sums: small ones take few rounds.",
+            at="avial_lab.compiler.passes.distir.choose_collectives:ChooseCollectives",
+            when="--parallel names it (collectives)",
+        ),
+        Row(
+            "fuse-segments",
+            what="Marks what is computed where it is read, as nothing else reads it.",
+            why="Behind transforms, whose moves are between segments: fewer tasks, less is kept.",
+            at="avial_lab.compiler.passes.distir.fuse_segments:FuseSegments",
+            when="--parallel names it (fuse)",
+        ),
     ),
 )
 
@@ -927,6 +941,12 @@ LOOPS = Pipeline(
             "which vectorises single rows.",
             at="avial_lab.compiler.passes.loops.jam.jam_for_loads:JamForLoads",
             optional=True,
+        ),
+        Row(
+            "duplicate-function-elimination",
+            what="Makes equal functions one.",
+            why="After thread-loops, which makes one of each loop: layers have loops in common "
+            "though their tasks differ. Before what vectors and LLVM do with each.",
         ),
         Row(
             "inline-copies",

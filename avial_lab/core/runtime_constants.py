@@ -7,6 +7,7 @@ PREFIX_MEMBER there.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from enum import Enum, IntEnum
 
@@ -22,6 +23,12 @@ LEAST_MAPPED = 4 * GRANULE
 """Bytes of an array from which on a device maps those granules alone that it uses; smaller ones are
 there as a whole.
 """
+
+PAGE = mmap.PAGESIZE
+"""Bytes of a host's memory that are there or not."""
+
+PAGED_PLACES = 16
+"""Places for which a plan counts the pages that they touch."""
 
 SMALL_REDUCTION = 4096
 """Elements of partial results up to which every rank gets the result; of more, each rank gets the
@@ -263,7 +270,7 @@ PREFIXES: dict[type[Enum], str] = {
 """What the members of each enumeration begin with in C; it is called by the class's name."""
 
 _NUMBERS = (
-    "MAX_DIMS", "GRANULE", "LEAST_MAPPED", "SMALL_REDUCTION",
+    "MAX_DIMS", "GRANULE", "LEAST_MAPPED", "PAGE", "PAGED_PLACES", "SMALL_REDUCTION",
     "FOOTPRINT_PHASES", "FOOTPRINT_RANKS", "FOOTPRINT_BOXES",
     "EVENT_PARTIAL", "EVENT_WORDS", "ELEMENT_BITS", "KEY_SHIFT", "SPACE_WORDS",
     "PATTERN_WORDS", "SHARE_WORDS", "MESSAGE_WORDS", "COPY_WORDS", "ASSERTED", "HERE_ARRAYS",

@@ -52,7 +52,8 @@ class Layer:
 @dataclass(frozen=True)
 class ModelCosts:
     """A function's layers in the order of use. states: of how many numbers the optimizer keeps for
-    each weight; trained: whether weights follow gradients.
+    each weight; trained: whether gradients of weights are made; by_hand: the function itself says
+    what it does with them, and ZeRO has nothing to divide.
     """
 
     rows: int
@@ -60,6 +61,7 @@ class ModelCosts:
     trained: bool = False
     states: int = 0
     given_bytes: int = 0
+    by_hand: bool = False
 
     def __repr__(self) -> str:
         return brief(self, f"of {count(len(self.layers), 'layer')}, {count(self.rows, 'row')}")

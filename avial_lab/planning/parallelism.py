@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import shortened
+from avial_lab.planning.sum_algorithms import SumBy
 
-KINDS = ("data", "zero", "horizontal", "pipeline", "recompute", "overlap")
+KINDS = ("data", "zero", "horizontal", "pipeline", "recompute", "overlap", "collectives", "fuse")
 _USAGE = (
     "write for example: data 2, zero 1, horizontal 2 w1:1 w3:1, pipeline 2 x 8 1f1b "
     "(8 micro-batches; 1f1b, gpipe, interleaved 2, zero-bubble), behind it data 2 in 1 (of stage 1 "
     "alone; horizontal, too), recompute (w1, or 2MB at most that are kept), overlap (4MB: buckets "
-    "of gradients)"
+    "of gradients), collectives (ring, tree or doubling for all), fuse"
 )
 _MOST = 1 << 20
 
@@ -59,6 +60,12 @@ class Strategy:
             return Strategy._recompute(words)
         if first == "overlap":
             return Strategy._overlap(words)
+        if first == "collectives":
+            return Strategy._collectives(words)
+        if first == "fuse":
+            if words:
+                raise ScheduleError(f"'{shortened(text.strip(), 60)}'", hint="fuse takes nothing")
+            return Strategy(first, 1)
         match = re.fullmatch(
             r"\s*(\w+)\s+(\d{1,9})(?:\s*[x×]\s*(\d{1,9}))?((?:\s+[^\s,]+)*)\s*", text
         )
@@ -131,6 +138,17 @@ class Strategy:
             )
         return Strategy("overlap", 1, dimensions=tuple(words))
 
+    @staticmethod
+    def _collectives(words: Sequence[str]) -> Strategy:
+        """Each sum as is fastest, or one way for all."""
+        known = [by.value for by in SumBy]
+        if len(words) > 1 or not all(word in known for word in words):
+            raise ScheduleError(
+                f"'collectives {shortened(' '.join(words), 60)}' says no way to sum",
+                hint=f"write collectives, or collectives {known[0]}; there are: {', '.join(known)}",
+            )
+        return Strategy("collectives", 1, dimensions=tuple(words))
+
     @property
     def most_bytes(self) -> int:
         """Of what recompute keeps, and of a bucket; 0 where it is not told so."""
@@ -138,7 +156,7 @@ class Strategy:
         return int(float(match[1]) * _UNITS[match[2]]) if match is not None else 0
 
     def __str__(self) -> str:
-        if self.kind in ("recompute", "overlap"):
+        if self.kind in ("recompute", "overlap", "collectives", "fuse"):
             return " ".join((self.kind, *self.dimensions))
         if self.kind == "pipeline":
             chunks = f" {self.chunks}" if self.chunks > 1 else ""

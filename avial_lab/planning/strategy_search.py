@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from avial_lab.core.errors import OptionError
 from avial_lab.core.table import Table
-from avial_lab.core.words import brief, count, format_seconds, shortened
+from avial_lab.core.words import brief, count, format_bytes, format_seconds, shortened
 from avial_lab.planning.distir_costs import Mlp, evaluated
+from avial_lab.planning.model_search import over_memory
 
 COSTS = ("distir",)
 """What times and memory are told by: DistIR's own model of a V100 with links of 25 Gbit/s."""
@@ -92,7 +93,46 @@ class StrategySearch:
             f"{infeasible:,} infeasible; data/horizontal/pipeline/micro-batches"
         )
         columns = ("batch", "d/h/p/k", "a step", "peak bytes", "")
-        return Table(head, columns, tuple(shown), frozenset(("batch", *columns[2:4]))).to_text()
+        table = Table(head, columns, tuple(shown), frozenset(("batch", *columns[2:4]))).to_text()
+        reasons = dict.fromkeys(row.reason for row in self.rows if not row.feasible)
+        told = [f"infeasible: {reason}" for reason in list(reasons)[:5]]
+        return "\n".join([table if shown else head, *told, *([] if shown else self._least())])
+
+    def explain(self, name: str, against: str = "") -> str:
+        """How much faster one configuration (d/h/p/k) is than another, by default the best one, or
+        what it lacks. OptionError for one that is not there.
+        """
+        row = self._called(name)
+        lines = [] if row.feasible else [f"{row.name} cannot be: {row.reason}", *self._least()]
+        rival = next((each for each in self.ranked if each != row), None)
+        other = self._called(against) if against else rival
+        if other is None or row.latency_s is None or other.latency_s is None:
+            return "\n".join(lines or [f"{row.name} is compared with none: there is no other"])
+        fast, slow = sorted((row, other), key=lambda each: each.latency_s or 0)
+        ratio = (slow.latency_s or 0) / (fast.latency_s or 1)
+        held = [f"{each.name} holds {format_bytes(each.peak_bytes or 0)}" for each in (row, other)]
+        lines.append(
+            f"{fast.name} takes {format_seconds(fast.latency_s or 0)}, {slow.name} "
+            f"{format_seconds(slow.latency_s or 0)}: {ratio:.2f} times as long; {', '.join(held)}"
+        )
+        return "\n".join(lines)
+
+    def _called(self, name: str) -> StrategyRow:
+        found = next((row for row in self.rows if row.name == name.strip()), None)
+        if found is None:
+            raise OptionError(
+                f"'{shortened(name, 60)}' is no configuration of this search",
+                hint=f"write d/h/p/k as the table has it: {self.rows[0].name}",
+            )
+        return found
+
+    def _least(self) -> list[str]:
+        """Which of those that are too large is the smallest."""
+        known = [row for row in self.rows if row.peak_bytes is not None]
+        if not known:
+            return []
+        least = min(known, key=lambda row: row.peak_bytes or 0)
+        return [f"the least that would do: {format_bytes(least.peak_bytes or 0)}, {least.name}"]
 
 
 def model_called(text: str) -> Mlp:
@@ -130,7 +170,7 @@ def search_strategies(
         seconds, peaks = evaluated(model, configurations, p, k)
         for (batch, d, h), latency, peak in zip(configurations, seconds, peaks, strict=True):
             over = memory_bytes is not None and peak > memory_bytes
-            reason = f"{peak - (memory_bytes or 0):,.0f} bytes over the memory" if over else ""
+            reason = over_memory(peak - (memory_bytes or 0)) if over else ""
             row = StrategyRow(batch, d, h, p, k, reason, float(latency), int(peak))
             rows[batch, d, h, p, k] = row
     return StrategySearch(model, tuple(rows.values()))

@@ -23,7 +23,7 @@ from avial_lab.core.runtime_constants import (
     PhaseKind,
 )
 from avial_lab.core.words import brief, count
-from avial_lab.machine.devices import place_name
+from avial_lab.machine.devices import devices_between, place_name
 from avial_lab.trace import Copy, Move
 
 
@@ -33,9 +33,9 @@ class Pattern:
 
     shares: (n, SHARE_WORDS): place, ranges, iterations inside, below and above (inside is -1 where
     the part is not split for messages under way), work, bytes touched, bytes of the largest box.
-    messages: (m, MESSAGE_WORDS): source, dest (-1: all others), bytes, flags, array, count, low,
-    high. copies: (c, COPY_WORDS): source, dest (places of one rank), bytes, array, whether it waits
-    for a message of the phase. All as `avial_table` in `ownership.h` has them.
+    messages: (m, MESSAGE_WORDS): source, dest (places; -1: all other hosts), bytes, flags, array,
+    count, low, high. copies: (c, COPY_WORDS): source, dest (places of one rank), bytes, array,
+    whether it waits for a message of the phase. All as `avial_table` in `ownership.h` has them.
     """
 
     phase: int
@@ -164,8 +164,15 @@ class Turns:
                     key = pattern.phase, source, each
                     number, total = found.get(key, (0, 0))
                     found[key] = number + times, total + times * nbytes
+        driver = self.driver.tolist()
         return tuple(
-            Move(self.phases[phase], source, dest, *amounts)
+            Move(
+                self.phases[phase],
+                driver[source],
+                driver[dest],
+                *amounts,
+                devices_between(source, dest, self.ranks),
+            )
             for (phase, source, dest), amounts in sorted(found.items())
         )
 

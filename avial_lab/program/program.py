@@ -26,6 +26,7 @@ from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.device_memory import refuse_too_large
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
 from avial_lab.artifact.plan import Plan, plan_of_tasks
+from avial_lab.artifact.plan_facts import between_devices_words
 from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.compiler.frontends.notation.header import (
     holds_schedule,
@@ -70,6 +71,7 @@ from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.graph_facts import graph_summary
+from avial_lab.planning.memory import held_bytes
 from avial_lab.planning.other_sizes import OtherSizes
 from avial_lab.planning.phase_costs import PhaseCosts
 from avial_lab.planning.placement import is_by_hand, on_the_same_ranks, schedule_tasks
@@ -323,7 +325,9 @@ class Program:
             replace(report, model=_modelled(report.demand, ceilings))
             for report in self.built.reports
         )
-        divided = (*self.built.divided, *([self.division] if self.division else []))
+        plan = self.built.plan
+        between = between_devices_words(plan) if plan is not None else ""
+        divided = (*self.built.divided, *filter(None, (self.division, between)))
         sizes, fault = self.built.sizes, self.built.fault
         return Explanation(reports, told, self.choice, sizes, fault, divided)
 
@@ -347,9 +351,15 @@ class Program:
     def predicted(self, machine: Topology | None = None, *, trips: int | None = None) -> Trace:
         """As `simulate`; without a machine on the program's own, whatever the session's is."""
         if not self.of_loops:
-            return simulated(self._schedule_on(machine), self.costs(machine))
+            schedule = self._schedule_on(machine)
+            trace = simulated(schedule, self.costs(machine))
+            here = machine is None or machine == self.schedule.topology
+            held = self.plan.touched_bytes if here else held_bytes(schedule)
+            return replace(trace, held_bytes=held)
         walked = self._walked(machine, trips)
         trace = simulated_turns(walked.turns, walked.costs, walked.topology)
+        if machine is None:
+            trace = replace(trace, held_bytes=self.plan.touched_bytes)
         if walked.turns.complete or trips is not None or self.trace is None:
             return trace
         return replace(trace, note=f"{trace.note}, as in the last run")

@@ -23,8 +23,17 @@ _SHOWN = 1000
 """Elements from which on an array is shown by its description alone."""
 
 
+def _is_plain(x: Array, name: str, other: Any) -> bool:
+    """Whether nobody has to look at the usual operands again: every operation goes through here."""
+    kind = type(other)
+    usual = kind is float or kind is int or (kind is Array and other._xp is x._xp)
+    return usual and name in x._xp.plain
+
+
 def _operator(name: str) -> Callable[[Array, Any], Any]:
     def operate(self: Array, other: Any) -> Any:
+        if _is_plain(self, name, other):
+            return self._xp.plain[name](self, other)
         return self._with(name, self, other)
 
     return operate
@@ -32,6 +41,8 @@ def _operator(name: str) -> Callable[[Array, Any], Any]:
 
 def _reflected(name: str) -> Callable[[Array, Any], Any]:
     def operate(self: Array, other: Any) -> Any:
+        if _is_plain(self, name, other):
+            return self._xp.plain[name](other, self)
         return self._with(name, other, self)
 
     return operate
@@ -173,6 +184,8 @@ class Array:
             raise ValueError("the elements are with the engines: what comes here is a copy")
         box = looked_at(self._part, Box.whole(self.shape))
         within = self._xp.connection.take(self._memory, box)
+        if not self.shape:
+            return np.array(within.reshape(()), dtype=dtype)
         subscripts: list[Any] = []
         dims: list[int] = []
         for (start, dim, step), extent, first in zip(
@@ -191,7 +204,9 @@ class Array:
         part = within[tuple(subscripts)]
         part = part.transpose(np.argsort(dims)) if dims else part
         array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
-        return np.array(array, dtype=dtype, copy=True)
+        # What has come is nobody else's, but where one element stands for many.
+        fresh = array.shape == within.shape and array.flags.c_contiguous
+        return np.array(part if fresh else array, dtype=dtype, copy=None if fresh else True)
 
     def __float__(self) -> float:
         return float(np.asarray(self))
@@ -269,6 +284,11 @@ class Array:
     def _subscript(self, key: Any) -> tuple[Part, tuple[int, ...]]:
         """The part that a basic subscript names; IndexError and TypeError as NumPy raises them."""
         keys = list(key) if isinstance(key, tuple) else [key]
+        if self._part == whole_part(len(self.shape)) and _are_places(keys, self.shape):
+            places = (
+                (each + n * (each < 0), -1, 0) for each, n in zip(keys, self.shape, strict=True)
+            )
+            return tuple(places), ()
         # NumPy says what is wrong with it, and what comes out, by an array that takes no memory.
         probe = np.broadcast_to(np.empty((), self.dtype), self.shape)
         shape = probe[key].shape
@@ -522,12 +542,16 @@ class Array:
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """All of it, here: a gather, which `xp.report()` counts."""
-        if copy is False:
+        """All of it, here: a gather, which `xp.report()` counts. copy: False asks for the memory of
+        the only rank, where that is this process.
+        """
+        if copy is not False:
+            array = np.asarray(self)
+        elif (found := self._xp.connection.all_here(self._memory)) is not None and self._is_whole():
+            array = found
+        else:
             raise BufferError("the elements are with the engines: what comes here is a copy")
-        return np.asarray(self).__dlpack__(
-            stream=stream, max_version=max_version, dl_device=dl_device
-        )
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return np.empty(0).__dlpack_device__()
@@ -570,6 +594,13 @@ _OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray)
 def whole_part(dims: int) -> Part:
     """All of a memory of so many dimensions, as it is."""
     return tuple((0, dim, 1) for dim in range(dims))
+
+
+def _are_places(keys: Sequence[Any], shape: tuple[int, ...]) -> bool:
+    """Whether they are an element's place, and in bounds."""
+    return len(keys) == len(shape) and all(
+        type(each) is int and -n <= each < n for each, n in zip(keys, shape, strict=True)
+    )
 
 
 def _is_fancy(key: Any) -> bool:

@@ -31,8 +31,6 @@ from avial_lab.ptensor.elements import stored_dtype
 from avial_lab.ptensor.layouts import Layout, Redistribution
 from avial_lab.ptensor.memory_use import HeldBytes
 from avial_lab.ptensor.recording import (
-    INTEGERS,
-    REALS,
     Argument,
     Memory,
     Recorded,
@@ -55,9 +53,19 @@ from avial_lab.runtime.rank.holders import (
     operands_to,
     sent_for,
 )
-from avial_lab.runtime.rank.interpreter import Declined, Needs, interpreted, needs
+from avial_lab.runtime.rank.interpreter import (
+    INTEGERS,
+    REALS,
+    Declined,
+    Plan,
+    Sent,
+    interpreted,
+    needs,
+    sent,
+)
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
 from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
+from avial_lab.runtime.rank.traces import Ran
 from avial_lab.trace import Trace
 
 if TYPE_CHECKING:  # loads ipyparallel, without which ranks do that mpiexec has started
@@ -74,6 +82,17 @@ _SEED_BITS = 32
 
 MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What is computed without compiling it. given: what each rank is to have of the arrays that it
+    takes; made: the names of what comes out.
+    """
+
+    given: Mapping[str, Wanted]
+    made: Sequence[str]
+    plan: Sent
 
 
 @dataclass
@@ -94,10 +113,10 @@ class Connection:
     steps: int = 0
     messages: int = 0
     bytes_moved: int = 0
-    trace: Trace | None = None
     always_compiled: bool = False
     held: HeldBytes = field(default_factory=HeldBytes)
     _last: Recorded | None = None
+    _ran: Ran | None = None
     _wanted: tuple[str, Box, np.dtype] | None = None
     _read: np.ndarray | None = None
     _writing: bool = False
@@ -105,26 +124,29 @@ class Connection:
         default_factory=list["tuple[int, weakref.ref[Memory]]"]
     )
     _recorded: dict[bytes, Any] = field(default_factory=dict[bytes, Any])
-    _needs: dict[tuple[str, tuple[Box, ...]], list[Needs]] = field(
-        default_factory=dict["tuple[str, tuple[Box, ...]]", "list[Needs]"]
+    _plans: dict[tuple[Any, ...], _Planned] = field(
+        default_factory=dict["tuple[Any, ...]", "_Planned"]
     )
     _spent: dict[str, int] = field(default_factory=dict)
     _programs: OrderedDict[str, Program] = field(default_factory=OrderedDict)
+    _ran_last: dict[str, Ran] = field(default_factory=dict[str, Ran])
+    """Of each of these its last run."""
     _tables: OrderedDict[tuple[str, tuple[float, ...]], Resident] = field(
         default_factory=OrderedDict
     )
 
     def __post_init__(self) -> None:
-        self.recording.device = self.device
         self.residence: Residence | OwnRanks | _InProcess
         if isinstance(self.cluster, OwnRanks):
             self.ranks, self.residence = self.cluster.ranks, self.cluster
             self.lockstep = self.cluster.lockstep
+            self.recording = Recording(device=self.device, ranks=self.ranks)
             if self.lockstep is not None:
                 self.lockstep.recorders.append(self)
             return
         self.lockstep = None
         self.ranks = self.cluster.topology.ranks
+        self.recording = Recording(device=self.device, ranks=self.ranks)
         if isinstance(self.cluster, OneProcess):
             self.residence = _InProcess(self.cluster)
         else:
@@ -148,10 +170,14 @@ class Connection:
         """The recording to add to."""
         return self.recording
 
-    def meet(self, what: str) -> None:
-        """All ranks of a script are about to do that, and have recorded the same before."""
-        if self.lockstep is not None:
-            self.lockstep.meet(what, told(persons_line()), self.recording.fingerprint)
+    def meet(self, what: str, own: bytes = b"") -> bool:
+        """All ranks of a script are about to do that, and have recorded the same before. Whether
+        all of them have the same `own`.
+        """
+        if self.lockstep is None:
+            return True
+        line, said = told(persons_line()), self.recording.fingerprint
+        return self.lockstep.meet(what, line, said, own)
 
     def _note(self, what: str, array: np.ndarray) -> None:
         """All ranks of a script bring the same in."""
@@ -167,7 +193,7 @@ class Connection:
 
     def forget(self) -> None:
         """What was recorded, and what was brought in since the ranks met last: they differed."""
-        recording, self.recording = self.recording, Recording(device=self.device)
+        recording, self.recording = self.recording, Recording(device=self.device, ranks=self.ranks)
         recording.settle(lambda memory: _lose(memory, recording.written))
         for met, reference in self._brought:
             memory = reference()
@@ -180,12 +206,16 @@ class Connection:
         if self.recording.is_full(for_certain=self.lockstep is not None):
             self.run()
 
-    def run(self, read: tuple[Memory, Box] | None = None) -> np.ndarray | None:
+    def run(
+        self, read: tuple[Memory, Box] | None = None, *, met: bool = False
+    ) -> np.ndarray | None:
         """Run what is recorded. Whatever happens, the next recording begins empty. read: what is
-        wanted of an array then, which is the result where it has come along.
+        wanted of an array then, which is the result where it has come along. met: all ranks of a
+        script have recorded the same.
         """
-        self.meet("runs what is recorded")
-        recording, self.recording = self.recording, Recording(device=self.device)
+        if not met:
+            self.meet("runs what is recorded")
+        recording, self.recording = self.recording, Recording(device=self.device, ranks=self.ranks)
         recorded = recording.finish(self._recorded)
         self._writing = False
         self._wanted, self._read = None, None
@@ -204,7 +234,17 @@ class Connection:
     @property
     def last(self) -> Program | None:
         """That of the last run; compiled now where it has not been."""
-        return None if self._last is None else self._program(self._last)
+        if self._last is None:
+            return None
+        program = self._program(self._last)
+        if self._last.text in self._ran_last:
+            program.trace = self._ran_last[self._last.text].trace
+        return program
+
+    @property
+    def trace(self) -> Trace | None:
+        """What happened when, of the last run of a compiled program."""
+        return None if self._ran is None else self._ran.trace
 
     def _run(self, recorded: Recorded) -> dict[str, Resident]:
         self._last = recorded
@@ -234,8 +274,48 @@ class Connection:
 
     def _interpret(self, recorded: Recorded) -> dict[str, Resident]:
         """NumPy computes, on each rank's part of what is written."""
-        assert recorded.operations is not None
+        planned = self._planned(recorded)
+        operands = [
+            (argument.resident, argument.dtype, wanted)
+            for argument, wanted in (
+                (recorded.arrays[name], wanted) for name, wanted in planned.given.items()
+            )
+            if argument.resident is not None
+        ]
+        name, box, _ = self._wanted or ("", None, None)
+        done = self.residence.step(
+            interpreted,
+            operands,
+            {
+                "plan": planned.plan,
+                "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
+            },
+            len(planned.made),
+            read=(planned.made.index(name), box) if box and name in planned.made else None,
+            together=False,
+        )
+        self._read = done.read
+        self.messages += done.messages
+        self.bytes_moved += done.nbytes
+        self.held.note(resident for resident, _ in done.results)
+        self.interpreted += 1
+        self.runs += 1
+        return {
+            name: resident for name, (resident, _) in zip(planned.made, done.results, strict=True)
+        }
+
+    def _planned(self, recorded: Recorded) -> _Planned:
+        """For arrays that lie as they do now."""
         arrays, ranks = recorded.arrays, self.ranks
+        lie = [
+            each.resident and tuple((p.rank, p.box) for p in each.resident.pieces)
+            for each in arrays.values()
+        ]
+        key = recorded.text, tuple(lie)
+        known = self._plans.get(key)
+        if known is not None:
+            return known
+        assert recorded.operations is not None
         alike = _first_of_each_shape(arrays)
         made = [
             (
@@ -247,46 +327,22 @@ class Connection:
             if name in recorded.written
         ]
         wanted = [{f"%{name}": boxes[r] for name, _, boxes in made} for r in range(ranks)]
-        key = recorded.text, tuple(box for boxes in wanted for box in boxes.values())
-        each = self._needs.get(key)
-        if each is None:
-            each = self._needs[key] = [needs(recorded.operations, boxes) for boxes in wanted]
-            if len(self._needs) > MOST_PROGRAMS:
-                del self._needs[next(iter(self._needs))]
-        given = [
-            (name, argument)
+        each = [needs(recorded.operations, boxes) for boxes in wanted]
+        given = {
+            name: as_told([n.given.get(f"%{name}") for n in each])
             for name, argument in arrays.items()
             if argument.resident is not None and any(f"%{name}" in n.given for n in each)
-        ]
-        operands = [
-            (argument.resident, argument.dtype, as_told([n.given.get(f"%{name}") for n in each]))
-            for name, argument in given
-            if argument.resident is not None
-        ]
-        names = [name for name, _, _ in made]
-        wanted_name, box, _ = self._wanted or ("", None, None)
-        self.residence.sweep()
-        done = self.residence.step(
-            interpreted,
-            operands,
-            {
-                "operations": recorded.operations,
-                "each_needs": each,
-                "given": [f"%{name}" for name, _ in given],
-                "made": [(f"%{name}", shape, boxes) for name, shape, boxes in made],
-            },
-            len(made),
-            read=(names.index(wanted_name), box) if box and wanted_name in names else None,
-        )
-        self._read = done.read
-        self.messages += done.messages
-        self.bytes_moved += done.nbytes
-        self.held.note(resident for resident, _ in done.results)
-        self.interpreted += 1
-        self.runs += 1
-        return {
-            name: resident for (name, _, _), (resident, _) in zip(made, done.results, strict=True)
         }
+        plan = Plan(
+            recorded.operations,
+            each,
+            [f"%{name}" for name in given],
+            [(f"%{name}", shape, boxes) for name, shape, boxes in made],
+        )
+        if len(self._plans) >= MOST_PROGRAMS:
+            del self._plans[next(iter(self._plans))]
+        planned = self._plans[key] = _Planned(given, [name for name, _, _ in made], sent(plan))
+        return planned
 
     def _compute(self, recorded: Recorded) -> dict[str, Resident]:
         program = self._program(recorded)
@@ -295,22 +351,21 @@ class Connection:
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
         }
-        self.residence.sweep()
         try:
-            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
+            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
         except LostArray:
             self._tables.clear()  # of engines that are gone; what else they had is told now
-            trace, self._read = self._run_program(program, residents | self._tables_of(recorded))
+            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
         self.held.note(residents.values())
-        self.trace = program.trace = trace
-        self.messages += sum(move.messages for move in self.trace.moves)
-        self.bytes_moved += sum(move.nbytes for move in self.trace.moves)
+        self._ran = self._ran_last[recorded.text] = ran
+        self.messages += sum(move.messages for move in ran.moves)
+        self.bytes_moved += sum(move.nbytes for move in ran.moves)
         self.runs += 1
         return residents
 
     def _run_program(
         self, program: Program, arrays: Mapping[str, Resident]
-    ) -> tuple[Trace, np.ndarray | None]:
+    ) -> tuple[Ran, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
             return self.residence.run_program(program, arrays), None
         return self.residence.run(program.binary, arrays, read=self._wanted)
@@ -327,7 +382,7 @@ class Connection:
             self.compiled += 1
             self._programs[recorded.text] = known
             if len(self._programs) > MOST_PROGRAMS:
-                self._programs.popitem(last=False)
+                self._ran_last.pop(self._programs.popitem(last=False)[0], None)
         self._programs.move_to_end(recorded.text)
         return known
 
@@ -376,7 +431,6 @@ class Connection:
                 memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
             assert memory.resident is not None
             given.append((memory.resident, memory.dtype, wanted))
-        self.residence.sweep()
         done = self.residence.step(function, given, parameters, results)
         self.messages += done.messages
         self.bytes_moved += done.nbytes
@@ -431,6 +485,17 @@ class Connection:
             return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
         return self.residence.local(memory.resident, memory.dtype)
 
+    def all_here(self, memory: Memory) -> np.ndarray | None:
+        """The array where it lies, if that is the memory of this process."""
+        if not isinstance(self.residence, OwnRanks) or self.ranks > 1:
+            return None
+        part, _ = self.local(memory)
+        if part.shape != memory.shape:
+            return None
+        if part.size and part.base is not None:
+            part.flags.writeable = True
+        return part
+
     def redistribution(self, memory: Memory, layout: Layout) -> Redistribution:
         """What `redistribute` would move; runs what the array depends on."""
         operands, _ = self._to(memory, layout)
@@ -447,6 +512,7 @@ class Connection:
             self.messages += done.messages
             self.bytes_moved += done.nbytes
         memory.resident.pieces = pieces
+        memory.resident.asked = layout.text
         self.held.note([memory.resident])
 
     def _to(
@@ -465,8 +531,7 @@ class Connection:
 
     def take(self, memory: Memory, box: Box) -> np.ndarray:
         """That box of it, here; runs what it depends on."""
-        self.meet("asks for the elements of an array")
-        if self.lockstep is None or not memory.shape:
+        if self.meet(f"reads the array{_which(memory)}", f"{box}".encode()):
             return self._taken(memory, box)
         # Each rank of a script may look at another part: all take part in what anybody asks for.
         assert isinstance(self.residence, OwnRanks)
@@ -478,7 +543,7 @@ class Connection:
         nbytes = box.size * memory.dtype.itemsize
         read: np.ndarray | None = None
         if memory.value is not None or memory.name is not None:
-            read = self.run((memory, box) if nbytes <= MOST_READ_BYTES else None)
+            read = self.run((memory, box) if nbytes <= MOST_READ_BYTES else None, met=True)
         refuse_lost(memory)
         self.gathers += 1
         self.gathered_bytes += nbytes
@@ -508,7 +573,7 @@ class _InProcess:
     def take(self, resident: Resident, dtype: np.dtype, box: Box) -> np.ndarray:
         return self.arrays[resident.number].view(dtype)[(..., *box.slices)].copy()
 
-    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Trace:
+    def run_program(self, program: Program, arrays: Mapping[str, Resident]) -> Ran:
         given: dict[str, np.ndarray] = {}
         for name, resident in arrays.items():
             like = program.arrays[name]
@@ -519,7 +584,7 @@ class _InProcess:
         trace = replace(program, arrays=given).run(self.place)
         for name, resident in arrays.items():
             self._keep(resident, given[name])
-        return trace
+        return Ran(trace.moves, lambda: trace)
 
     def step(
         self,
@@ -529,9 +594,10 @@ class _InProcess:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Here, on all of the arrays."""
-        del results, read
+        del results, read, together
         parts = [
             Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
             for resident, part in (
@@ -550,9 +616,6 @@ class _InProcess:
     def taken_bytes(self) -> list[int]:
         return [sum(array.nbytes for array in self.arrays.values())]
 
-    def sweep(self) -> None:
-        """What is forgotten is gone already."""
-
     def _keep(self, resident: Resident, array: np.ndarray) -> None:
         self.arrays[resident.number] = array
         resident.pieces = (Piece(0, resident.storage.name, Box.whole(array.shape)),)
@@ -565,6 +628,13 @@ def _first_of_each_shape(arrays: Mapping[str, Argument]) -> dict[tuple[int, ...]
         if argument.resident is not None:
             found.setdefault(argument.shape, argument.resident)
     return found
+
+
+def _which(memory: Memory) -> str:
+    """What all ranks of a script call it."""
+    if memory.resident is not None:
+        return f" number {memory.resident.number}"
+    return f" recorded as {memory.value or memory.name}" if memory.value or memory.name else ""
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:

@@ -36,9 +36,10 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
 
 
 @lru_cache(4096)
-def value_type(shape: tuple[int, ...], dtype: np.dtype, device: str) -> str:
+def value_type(shape: tuple[int, ...], dtype: np.dtype, device: str, dist: str) -> str:
+    """dist: how it lies, as text of an attribute."""
     dims = "".join(f"{extent}x" for extent in shape)
-    return f'!ptensor.ptensor<tensor<{dims}{element_of(dtype)}>, "{device}", unit>'
+    return f'!ptensor.ptensor<tensor<{dims}{element_of(dtype)}>, "{device}", {dist}>'
 
 
 @lru_cache(4096)

@@ -97,6 +97,55 @@ class Redistribution:
         return f"to {self.layout}: {self.messages} messages, {self.nbytes:,} bytes"
 
 
+DEFAULT = "unit"
+"""The attribute of arrays in blocks of rows."""
+
+AS_IT_LIES = '"as it lies"'
+"""That of arrays that no words of creators say."""
+
+FEW = 1 << 12
+"""Elements, of which it is not worth another program how they lie."""
+
+
+def attribute_of(pieces: Sequence[Piece], shape: Sequence[int], ranks: int, asked: str = "") -> str:
+    """How an array lies, as the ptensor dialect says it: as it was `asked` for, if it does.
+
+    >>> attribute_of([Piece(r, "a", Box((0, r), (2, r + 1))) for r in range(2)], (2, 2), 2)
+    '"columns"'
+    """
+    if ranks == 1 or not shape or not pieces:
+        return DEFAULT
+    further = [f"split {d}" for d in range(2, len(shape))]
+    grids = ["x".join(map(str, parts)) for parts in _grids(ranks, len(shape))]
+    in_turn = min((p.box.shape[0] for p in pieces if p.rank == 0 and p.box.shape), default=0)
+    cyclic = [f"cyclic {in_turn}"] if in_turn and in_turn * ranks < shape[0] else []
+    for text in (*([asked] if asked else []), "rows", "columns", *further, *grids, *cyclic):
+        grid = tuple(map(int, text.split("x"))) if text[0].isdecimal() else text
+        if _lies_as(pieces, shape, ranks, Layout.of(grid, ranks)):
+            return DEFAULT if text in ("rows", "split 0") else f'"{text}"'
+    return AS_IT_LIES if prod(shape) > FEW else DEFAULT
+
+
+def _grids(ranks: int, dims: int) -> list[tuple[int, int]]:
+    """Of two dimensions, both divided."""
+    if dims < 2:
+        return []
+    return [(n, ranks // n) for n in range(2, ranks) if ranks % n == 0]
+
+
+def _lies_as(pieces: Sequence[Piece], shape: Sequence[int], ranks: int, layout: Layout) -> bool:
+    """Whether every rank has what it has so; it may have more."""
+    try:
+        boxes = layout.boxes(shape, ranks)
+    except ValueError:
+        return False
+    return all(
+        any(piece.rank == rank and piece.box.contains(box) for piece in pieces)
+        for rank, own in enumerate(boxes)
+        for box in own
+    )
+
+
 def _grid(parts: tuple[Any, ...], ranks: int) -> Layout:
     if not 1 <= len(parts) <= 3 or any(not isinstance(n, int) or n < 1 for n in parts):
         raise ValueError(f"{parts} are not the parts of one to three dimensions")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 _LIBRARY = ("hypot", "logaddexp", "nextafter", "signbit", "fmax", "fmin", "cbrt", "exp2")
 """Elementwise functions that NumPy computes on each rank's part."""
 
-_ORDERING = frozenset({"less", "less_equal", "greater", "greater_equal", "maximum", "minimum"})
+_COMPARING = frozenset({"less", "less_equal", "greater", "greater_equal"})
+_ORDERING = _COMPARING | {"maximum", "minimum"}
 _LOGICAL = {"logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
 _COMPLEX = frozenset(
     {"abs", "conj", "exp", "expm1", "log", "logical_not", "negative", "positive",
@@ -73,6 +75,20 @@ class NamespaceInfo:
         return {name: dtype for name, dtype in standard.items() if np.isdtype(dtype, kind)}
 
 
+@dataclass(frozen=True)
+class FloatInfo:
+    """NumPy's, whose numbers are Python's, as the standard wants them."""
+
+    _numpys: np.finfo
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._numpys, name)
+        return float(found) if isinstance(found, np.floating) else found
+
+    def __repr__(self) -> str:
+        return repr(self._numpys)
+
+
 class Namespace(NumpyNames, Library):
     """`xp`: the array API on the engines of one cluster.
 
@@ -94,8 +110,10 @@ class Namespace(NumpyNames, Library):
         self.device = connection.device
         self.family = {} if family is None else family
         self.family[self.device] = self
+        self.plain: dict[str, Callable[..., Array]] = {}
+        """Functions of two operands that are this namespace's arrays, or numbers."""
         for name in DTYPES:
-            setattr(self, name, np.dtype(name))
+            setattr(self, name, np.dtype(name).type)  # they are called, too: np.uint8(250)
         for name in (*UNARY, *BINARY, *_LIBRARY):
             setattr(self, name, self._ufunc(name))
         self.linalg, self.fft, self.random = Linalg(self), Fft(self), Random(self)
@@ -347,8 +365,8 @@ class Namespace(NumpyNames, Library):
     def isdtype(self, dtype: Any, kind: Any) -> bool:
         return np.isdtype(np.dtype(dtype), kind)
 
-    def finfo(self, type: Any, /) -> np.finfo:
-        return np.finfo(type.dtype if isinstance(type, Array) else type)
+    def finfo(self, type: Any, /) -> FloatInfo:
+        return FloatInfo(np.finfo(type.dtype if isinstance(type, Array) else type))
 
     def iinfo(self, type: Any, /) -> np.iinfo:
         return np.iinfo(type.dtype if isinstance(type, Array) else type)
@@ -607,6 +625,8 @@ class Namespace(NumpyNames, Library):
             if x._xp is not self:
                 raise MixedArrays(self.zeros(0), x)
             return x.value()
+        if type(x) is float and kind is not None:
+            return self.connection.recording.number(x, kind)
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
         if isinstance(x, np.ndarray | np.generic):
@@ -690,7 +710,10 @@ class Namespace(NumpyNames, Library):
             if name in BINARY
             else self._library_function
         )
-        made = as_ufunc(self, _named(make(name), name, ufunc), ufunc, name)
+        function: Callable[..., Array] = make(name)
+        if name in BINARY:
+            self.plain[name] = function
+        made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
         return self._with_methods(made, name, ufunc) if name in BINARY else made
 
     def _unary_function(self, name: str) -> Callable[[Array], Array]:
@@ -713,11 +736,31 @@ class Namespace(NumpyNames, Library):
                     return self.elementwise(UNARY[name], given)
             recording = self.connection.record()
             value = recording.cast(given.value(), computed)
-            return self._of(
+            made = self._of(
                 recording.operation("unary", [value], given.shape, result, function=name)
             )
+            return made if given.dtype.kind != "c" else self._far_out(name, given, made)
 
         return function
+
+    def _far_out(self, name: str, x: Array, found: Array) -> Array:
+        """What the standard (and Annex G of C) says of complex numbers one part of which is
+        infinite or NaN, where the compiled code has NaN.
+        """
+        if name not in ("exp", "expm1", "log", "tanh"):
+            return found
+        real, imag = self.real(x), self.imag(x)
+        nan = complex(math.inf, math.nan)
+        if name == "log":
+            either = self.logical_or(self.isinf(real), self.isinf(imag))
+            among = self.logical_or(self.isnan(real), self.isnan(imag))
+            return self.where(self.logical_and(either, among), nan, found)
+        odd = self.logical_not(self.isfinite(imag))
+        if name == "tanh":
+            odd = self.logical_and(odd, self.equal(real, 0))
+            return self.where(odd, self.add(real, complex(0, math.nan)), found)
+        limit = self.where(self.greater(real, 0), nan, 0j if name == "exp" else -1 + 0j)
+        return self.where(self.logical_and(odd, self.isinf(real)), limit, found)
 
     def _binary_function(self, name: str) -> Callable[[Any, Any], Array]:
         ufunc: np.ufunc = getattr(np, BINARY[name])
@@ -743,6 +786,8 @@ class Namespace(NumpyNames, Library):
                 kind = np.dtype(bool)
             left, right = (recording.cast(self.value_of(each, kind), kind) for each in (x1, x2))
             shape = np.broadcast_shapes(left.shape, right.shape)
+            if kind.kind == "c" and name in _COMPARING:
+                return self._complex_order(name, *(self.asarray(x, dtype=kind) for x in (x1, x2)))
             if kind.kind == "c" and name in _ORDERING:
                 raise TypeError(f"{name}: complex numbers have no order")
             if name == "pow" and kind.kind not in "f":
@@ -754,6 +799,16 @@ class Namespace(NumpyNames, Library):
             )
 
         return function
+
+    def _complex_order(self, name: str, a: Array, b: Array) -> Array:
+        """By the real parts, and where these are equal by the imaginary ones, as NumPy has it."""
+        strictly = self.greater if name.startswith("greater") else self.less
+        real, imag = ((part(a), part(b)) for part in (self.real, self.imag))
+        no_nan = self.logical_not(self.logical_or(*map(self.isnan, imag)))
+        before = self.logical_and(strictly(*real), no_nan)
+        return self.logical_or(
+            before, self.logical_and(self.equal(*real), getattr(self, name)(*imag))
+        )
 
     def _library_function(self, name: str) -> Callable[..., Array]:
         ufunc: np.ufunc = getattr(np, name)

@@ -399,24 +399,42 @@ class NumpyNames:
         return self.equal(self.imag(self.asarray(x)), 0)
 
     def gradient(self, f: Any, *varargs: Any, axis: Any = None) -> Any:
-        """Of evenly spaced points; central differences, one-sided at the ends."""
+        """Central differences, one-sided at the ends; of points with a distance, or at places."""
         x: Array = self.asarray(f)
         given = axis if isinstance(axis, tuple) else (axis,)
         axes = tuple(range(x.ndim)) if axis is None else given
         steps = varargs or (1.0,)
         steps = steps * len(axes) if len(steps) == 1 else steps
+        if len(steps) != len(axes):
+            raise TypeError("invalid number of arguments")
         made = [self._slope(x, a, h) for a, h in zip(axes, steps, strict=True)]
         return made[0] if len(made) == 1 else tuple(made)
 
     def _slope(self, x: Array, axis: int, step: Any) -> Array:
+        places = None
         if not isinstance(step, int | float | np.generic) and getattr(step, "ndim", 1):
-            raise TypeError("gradient takes the distance of evenly spaced points, one number")
+            places = np.diff(np.asarray(step, np.float64))
+            if places.shape != (x.shape[axis] - 1,):
+                raise ValueError(
+                    "when 1d, distances must match the length of the corresponding dimension"
+                )
+            if (places == places[0]).all():
+                step, places = places[0], None
         wide = x if x.dtype.kind in "fc" else self.astype(x, np.float64)
         line = self.moveaxis(wide, axis, 0)
         made = self.zeros_like(line)
-        made[1:-1] = (line[2:] - line[:-2]) / (2.0 * float(step))
-        made[0] = (line[1] - line[0]) / step
-        made[-1] = (line[-1] - line[-2]) / step
+        if places is None:
+            made[1:-1] = (line[2:] - line[:-2]) / (2.0 * float(step))
+            first = last = step
+        else:
+            first, last = places[0], places[-1]
+            before, after = (d.reshape(-1, *(1,) * (x.ndim - 1)) for d in (places[:-1], places[1:]))
+            a = self.asarray(-after / (before * (before + after)))
+            b = self.asarray((after - before) / (before * after))
+            c = self.asarray(before / (after * (before + after)))
+            made[1:-1] = a * line[:-2] + b * line[1:-1] + c * line[2:]
+        made[0] = (line[1] - line[0]) / first
+        made[-1] = (line[-1] - line[-2]) / last
         return self.moveaxis(made, 0, axis)
 
     # -- places ------------------------------------------------------------------------------------
@@ -486,6 +504,14 @@ class NumpyNames:
     def mgrid(self) -> _Grid:
         return _Grid(self)
 
+    @property
+    def lib(self) -> _Lib:
+        return _Lib(self)
+
+    @property
+    def ogrid(self) -> _OpenGrid:
+        return _OpenGrid(self)
+
 
 class _Columns:
     """`xp.c_[a, b]`: beside each other."""
@@ -509,6 +535,51 @@ class _Grid(_Columns):
 
     def __getitem__(self, key: Any) -> Array:
         return self._xp.asarray(np.mgrid[key])
+
+
+class _OpenGrid(_Columns):
+    """`xp.ogrid[0:3, 0:4]`: each along its own dimension."""
+
+    def __getitem__(self, key: Any) -> Any:
+        made = np.ogrid[key]
+        if isinstance(made, np.ndarray):
+            return self._xp.asarray(made)
+        return tuple(map(self._xp.asarray, made))
+
+
+class _Lib:
+    """`xp.lib.stride_tricks.sliding_window_view`: a copy here, so nobody can write to it."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+
+    @property
+    def stride_tricks(self) -> _Lib:
+        return self
+
+    def sliding_window_view(self, x: Any, window_shape: Any, axis: Any = None) -> Array:
+        """As NumPy's: windows behind the places where they begin."""
+        array = self._xp.asarray(x)
+        sizes = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
+        axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        if len(sizes) != len(axes):
+            raise ValueError("window_shape and axis have to have as many entries")
+        dims = array.ndim + len(sizes)
+
+        def along(dim: int, extent: int) -> np.ndarray:
+            return np.arange(extent).reshape([extent if d == dim else 1 for d in range(dims)])
+
+        left = list(array.shape)
+        inside: list[Any] = [0] * array.ndim
+        for k, (size, at) in enumerate(zip(sizes, axes, strict=True)):
+            left[at] -= size - 1
+            if size < 0 or left[at] < 1:
+                raise ValueError("window shape cannot be larger than input array shape")
+            inside[at] = inside[at] + along(array.ndim + k, size)
+        return array[tuple(along(d, n) + inside[d] for d, n in enumerate(left))]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"lib.{name} is not supported for arrays on ranks")
 
 
 def _several(key: Any) -> Sequence[Any]:

@@ -24,9 +24,20 @@ class Random:
         self._xp = xp
         self._older: np.random.RandomState | None = None
 
-    def default_rng(self, seed: int | None = None) -> Generator:
-        """Numbers of that seed, from the first on."""
-        return Generator(self._xp, self._xp.connection.seed() if seed is None else seed)
+    def default_rng(self, seed: Any = None) -> Generator:
+        """NumPy's generator of that seed, from the first number on."""
+        if isinstance(seed, Generator):
+            return seed
+        return self.Generator(
+            np.random.default_rng(self._xp.connection.seed() if seed is None else seed)
+        )
+
+    def Generator(self, bits: Any) -> Generator:
+        """Of NumPy's bits: `xp.random.Generator(xp.random.Philox(seed))`."""
+        return Generator(
+            self._xp,
+            bits if isinstance(bits, np.random.Generator) else np.random.Generator(bits),
+        )
 
     def seed(self, seed: int | None = None) -> None:
         self._older = np.random.RandomState(self._xp.connection.seed() if seed is None else seed)
@@ -38,6 +49,8 @@ class Random:
         return made
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in _BITS:
+            return getattr(np.random, name)
         if name.startswith("_") or not hasattr(np.random.RandomState, name):
             raise AttributeError(f"random.{name} is not supported for arrays on ranks")
         if self._older is None:
@@ -46,28 +59,41 @@ class Random:
 
 
 class Generator:
-    """The numbers of `numpy.random.Generator(numpy.random.Philox(seed))`; of `random` and `uniform`
-    every rank makes those of its own rows, of the rest all of them, and keeps its rows.
+    """The numbers of NumPy's generator; of `random` and `uniform` every rank makes those of its own
+    rows, of the rest all of them, and keeps its rows.
     """
 
-    def __init__(self, xp: Namespace, seed: int) -> None:
+    def __init__(self, xp: Namespace, numpys: np.random.Generator) -> None:
         self._xp = xp
-        self._seed = seed
-        self._numpys = np.random.Generator(np.random.Philox(seed))
+        self._numpys = numpys
 
-    def random(self, size: Any = None) -> Array:
-        """Float64 in [0, 1), as NumPy's."""
-        if size is None:
-            return self._xp.reshape(self.random(1), ())
+    @property
+    def bit_generator(self) -> np.random.BitGenerator:
+        """NumPy's, here."""
+        return self._numpys.bit_generator
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """In [0, 1), as NumPy's."""
+        bits = self._numpys.bit_generator
+        name = type(bits).__name__
         shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+        if out is not None:
+            out[...] = self.random(out.shape, out.dtype)
+            return out
+        if size is None or not shape or np.dtype(dtype) != np.float64:
+            return _brought(self._xp, self._numpys, "random")(size, dtype)
+        if name not in shards.ADVANCING:
+            return self._xp.asarray(self._numpys.random(size))
         (made,) = self._xp.connection.step(
-            shards.uniform, (), 1, seed=self._seed, drawn=_drawn(self._numpys), shape=shape
+            shards.uniform, (), 1, generator=name, state=bits.state, shape=shape
         )
-        _pass_over(self._numpys, math.prod(shape))
+        shards.pass_over(bits, math.prod(shape))
         return self._xp._around(made)
 
-    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Array:
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """As NumPy computes it: low + (high - low) * random()."""
+        if size is None or not (isinstance(low, int | float) and isinstance(high, int | float)):
+            return _brought(self._xp, self._numpys, "uniform")(low, high, size)
         return self._xp.add(self._xp.multiply(self.random(size), high - low), low)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -82,7 +108,10 @@ def _brought(xp: Namespace, generator: Any, name: str) -> Callable[..., Any]:
     def method(*args: Any, **given: Any) -> Any:
         if args and isinstance(args[0], Array):
             if name == "shuffle":
-                args[0][...] = xp.take(args[0], generator.permutation(len(args[0])), axis=0)
+                axis = (*args[1:], given.get("axis", 0))[0]
+                order = np.arange(args[0].shape[axis])
+                generator.shuffle(order)
+                args[0][...] = xp.take(args[0], order, axis=axis)
                 return None
             if name in ("permutation", "choice"):
                 return xp.take(
@@ -96,25 +125,5 @@ def _brought(xp: Namespace, generator: Any, name: str) -> Callable[..., Any]:
     return method
 
 
-def _drawn(generator: np.random.Generator) -> int:
-    """Words of 64 bits that Philox has given."""
-    state: Any = generator.bit_generator.state
-    blocks = sum(int(word) << 64 * k for k, word in enumerate(state["state"]["counter"]))
-    return blocks * shards.PHILOX_WORDS - (shards.PHILOX_WORDS - state["buffer_pos"])
-
-
-def _pass_over(generator: np.random.Generator, words: int) -> None:
-    """Philox begins a block anew where it advances."""
-    bits: Any = generator.bit_generator
-    drawn = _drawn(generator) + words
-    before = bits.state
-    fresh: Any = np.random.Philox(0)
-    fresh.state = {
-        **before,
-        "buffer_pos": shards.PHILOX_WORDS,
-        "state": {**before["state"], "counter": np.zeros(4, np.uint64)},
-    }
-    fresh.advance(drawn // shards.PHILOX_WORDS)
-    fresh.random_raw(drawn % shards.PHILOX_WORDS)
-    after = fresh.state
-    bits.state = {**after, "has_uint32": before["has_uint32"], "uinteger": before["uinteger"]}
+_BITS = ("BitGenerator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
+"""NumPy's classes that a generator is made of."""

@@ -11,12 +11,12 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
-from types import CodeType
-from typing import NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from avial_lab.core.array_functions import (
 )
 from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.elements import memory_type, value_type
-from avial_lab.ptensor.rerolling import Loop, Statement, rerolled
+from avial_lab.ptensor.layouts import DEFAULT, attribute_of
+from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
 from avial_lab.runtime.rank.holders import Resident
-from avial_lab.runtime.rank.interpreter import Operation, Part
+from avial_lab.runtime.rank.interpreter import INTEGERS, OF_MEMORY, REALS, Operation, Part
 
 
 @dataclass(eq=False)
@@ -40,7 +41,7 @@ class Memory:
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
-    the person's that made it.
+    the person's that made it. dist: of the value.
     """
 
     shape: tuple[int, ...]
@@ -50,29 +51,74 @@ class Memory:
     name: str | None = None
     lost: bool = False
     line: Line | None = None
+    dist: str = DEFAULT
 
 
 class Value(NamedTuple):
-    """What an operation of the recording gives."""
+    """What an operation of the recording gives. dist: how it lies, as text of an attribute."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
+    dist: str = DEFAULT
+
+
+class _Form:
+    """An operation without names: all that recordings of it share, and what it takes to write it is
+    done once. operation: without names. opcode, rest: around the operands in the text; given: what
+    stands there in place of its operands. exact: whether whoever computes it gives the same bits.
+    mark: of the text, the same in every process.
+    """
+
+    __slots__ = ("exact", "given", "mark", "opcode", "operation", "rest")
+
+    def __init__(
+        self, operation: Operation, opcode: str, rest: str, *, given: str = "", exact: bool = True
+    ) -> None:
+        self.operation, self.opcode, self.rest = operation, opcode, rest
+        self.given, self.exact = given, exact
+        text = f"{opcode}({given}){rest}".encode()
+        self.mark = blake2b(text, digest_size=_MARK_BYTES).hexdigest()
 
 
 class _Statement(NamedTuple):
-    """An operation: what it defines, which values it uses, which memory it reads or writes. exact:
-    whether whoever computes it gives the same bits. line: of the person's that asked for it.
-    """
+    """An operation with its names. line: of the person's that asked for it."""
 
-    text: str
-    operation: Operation
-    exact: bool = True
-    defines: str | None = None
-    uses: tuple[str, ...] = ()
-    reads: str | None = None
-    writes: str | None = None
+    form: _Form
+    result: str
+    operands: tuple[str, ...]
     line: Line | None = None
+
+    @property
+    def text(self) -> str:
+        form = self.form
+        operands = form.given or ", ".join(self.operands)
+        made = f"{self.result} = " if self.result else ""
+        return f"{made}{form.opcode}({operands}){form.rest}"
+
+    @property
+    def operation(self) -> Operation:
+        return self.form.operation._replace(result=self.result, operands=self.operands)
+
+    @property
+    def defines(self) -> str | None:
+        return self.result or None
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """Which values."""
+        kind = self.form.operation.kind
+        return self.operands[:-1] if kind in OF_MEMORY else self.operands
+
+    @property
+    def reads(self) -> str | None:
+        """Which memory."""
+        return self.operands[0] if self.form.operation.kind == "load" else None
+
+    @property
+    def writes(self) -> str | None:
+        """Which memory."""
+        return self.operands[1] if self.form.operation.kind in ("store", "insert") else None
 
 
 @dataclass(frozen=True)
@@ -106,19 +152,23 @@ Line = tuple[CodeType, int]
 _HERE = os.path.dirname(__file__)
 
 
-@cache
-def _is_ours(file: str) -> bool:
-    return file.startswith(_HERE)
+_OURS: dict[str, bool] = {}
+"""Files that were met: whether they are of this package."""
 
 
 def persons_line() -> Line | None:
     """The innermost that is not of this package."""
-    frame = sys._getframe(1)
-    while _is_ours(frame.f_code.co_filename):
-        if frame.f_back is None:
-            return None
+    frame: FrameType | None = sys._getframe(1)
+    ours = _OURS
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        if file not in ours:
+            ours[file] = file.startswith(_HERE)
+        if not ours[file]:
+            return code, frame.f_lineno
         frame = frame.f_back
-    return frame.f_code, frame.f_lineno
+    return None
 
 
 def told(line: Line | None) -> str:
@@ -128,10 +178,6 @@ def told(line: Line | None) -> str:
     ''
     """
     return f"{line[0].co_filename}:{line[1]}" if line is not None else ""
-
-
-REALS, INTEGERS = "reals", "integers"
-"""The tables of numbers among a program's arrays."""
 
 
 _DONE = {"load": "reads", "store": "makes", "insert": "writes to"}
@@ -145,17 +191,28 @@ MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
 MOST_KNOWN = 512
 """Recordings whose programs are kept."""
 
+MOST_FORMS = 1 << 15
+"""Operations on operands of given types whose texts are kept."""
+
+_MARK_BYTES = 12
+
+_FORMS: dict[tuple[Any, ...], _Form] = {}
+
+_IN_THE_DIALECT = {"reshape": "view"}
+
+_REAL, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
+
 
 class _Program(NamedTuple):
     """Of a recording, whatever its numbers and arrays are. arrays, tables: names of what it is
-    given; operations: places of the statements that are computed one by one, if they may be.
+    given; operations: that are computed one by one, if they may be.
     """
 
     text: str
     arrays: tuple[str, ...]
     tables: frozenset[str]
     written: frozenset[str]
-    operations: tuple[int, ...] | None
+    operations: tuple[Operation, ...] | None
 
 
 @dataclass
@@ -169,12 +226,22 @@ class Recording:
     integers: dict[int, int] = field(default_factory=dict)
     count: int = 0
     written: set[str] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
+    kinds: set[_Form] = field(default_factory=set)
     watched: int = 0
     device: str = "default"
+    ranks: int = 1
 
-    def _type(self, shape: tuple[int, ...], dtype: np.dtype) -> str:
-        return value_type(shape, dtype, self.device)
+    def _type(self, shape: tuple[int, ...], dtype: np.dtype, dist: str = DEFAULT) -> str:
+        return value_type(shape, dtype, self.device, dist)
+
+    def _layout(self, resident: Resident | None, shape: tuple[int, ...]) -> str:
+        if resident is None or self.ranks == 1:
+            return DEFAULT
+        pieces = resident.pieces
+        if resident.layout is None or resident.layout[0] is not pieces:
+            text = attribute_of(pieces, shape, self.ranks, resident.asked)
+            resident.layout = pieces, text
+        return resident.layout[1]
 
     def is_full(self, *, for_certain: bool = False) -> bool:
         """Whether it is to be run before more is recorded: a program takes as long to compile as
@@ -201,8 +268,7 @@ class Recording:
         """
         given = [a.resident and a.resident.number for a in self.arguments.values()]
         wanted = [(m.value, m.name) for m in (each() for each in self.alive) if m is not None]
-        texts = "\n".join(statement.text for statement in self.statements)
-        return f"{texts}{given}{list(self.reals)}{list(self.integers)}{wanted}".encode()
+        return f"{self._marks()}{given}{list(self.reals)}{list(self.integers)}{wanted}".encode()
 
     def entries(self) -> list[tuple[str, str]]:
         """What was recorded, and at which line, for people; numbers of arrays say which are
@@ -213,7 +279,7 @@ class Recording:
             op = statement.operation
             what = op.function or op.kind
             if op.kind == "number":
-                what = f"takes the number {op.number}"
+                what = f"takes the number {self._number(op)}"
             elif op.kind in ("load", "store", "insert"):
                 argument = self.arguments[op.operands[-1]]
                 which = argument.resident and f" number {argument.resident.number}"
@@ -223,10 +289,26 @@ class Recording:
             found.append((what, told(statement.line)))
         return found
 
-    def _add(self, statement: _Statement, kind: str) -> None:
-        """kind: its text without names."""
-        self.statements.append(statement)
-        self.kinds.add(kind)
+    def _number(self, op: Operation) -> float:
+        if op.function == REALS:
+            return float(list(self.reals)[op.axes[0]])
+        return list(self.integers)[op.axes[0]]
+
+    def _add(self, form: _Form, result: str, operands: tuple[str, ...]) -> None:
+        self.statements.append(_Statement(form, result, operands, persons_line()))
+        self.kinds.add(form)
+
+    def _form(
+        self, key: tuple[Any, ...], make: Callable[[], _Form], operands: Sequence[Value] = ()
+    ) -> _Form:
+        """That of operations for which the key and the types of the operands are the same."""
+        whole = (self.device, key, *[operand[1:] for operand in operands])
+        form = _FORMS.get(whole)
+        if form is None:
+            if len(_FORMS) > MOST_FORMS:
+                _FORMS.clear()
+            form = _FORMS[whole] = make()
+        return form
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -239,45 +321,40 @@ class Recording:
         *,
         function: str = "",
         axes: tuple[int, ...] = (),
+        part: Part = (),
     ) -> Value:
         """One of the ptensor dialect's. function: of a unary or binary one, or a reduction, along
         `axes`.
         """
-        attributes = f'op = "{function}"' if function else ""
-        if kind == "reduce":
-            listed = ", ".join(map(str, axes))
-            attributes += f", axes = array<i64{': ' if axes else ''}{listed}>"
-        elif kind == "index":
-            attributes = f"dim = {axes[0]} : i64"
-        return self._defined(kind, operands, shape, dtype, attributes, function=function, axes=axes)
+        dist = DEFAULT
+        if self.ranks > 1:
+            dist = next((operand.dist for operand in operands if operand.shape == shape), dist)
+
+        def make() -> _Form:
+            given = ", ".join([self._type(*operand[1:]) for operand in operands])
+            attributes = _attributes(kind, shape, operands, function, axes, part)
+            made = self._type(shape, dtype, dist)
+            rest = f"{attributes and f' {{{attributes}}}'} : ({given}) -> {made}"
+            op = Operation(kind, "", (), shape, dtype, function, part, axes)
+            opcode = f'"ptensor.{_IN_THE_DIALECT.get(kind, kind)}"'
+            return _Form(op, opcode, rest, exact=_has_one_result(op, operands))
+
+        form = self._form((kind, function, shape, dtype, axes, part), make, operands)
+        names = tuple([operand.name for operand in operands])
+        return self._defined(form, names, shape, dtype, dist)
 
     def _defined(
         self,
-        kind: str,
-        operands: Sequence[Value],
+        form: _Form,
+        operands: tuple[str, ...],
         shape: tuple[int, ...],
         dtype: np.dtype,
-        attributes: str,
-        *,
-        name: str = "",
-        function: str = "",
-        part: Part = (),
-        axes: tuple[int, ...] = (),
+        dist: str = DEFAULT,
     ) -> Value:
-        """name: in the dialect, where it is not the kind."""
-        made = Value(f"%v{self.count}", shape, dtype)
+        name = f"%v{self.count}"
         self.count += 1
-        uses = tuple(operand.name for operand in operands)
-        types = ", ".join([self._type(operand.shape, operand.dtype) for operand in operands])
-        given = f" {{{attributes}}}" if attributes else ""
-        rest = f"{given} : ({types}) -> {self._type(shape, dtype)}"
-        opcode = f'"ptensor.{name or kind}"'
-        text = f"{made.name} = {opcode}({', '.join(uses)}){rest}"
-        operation = Operation(kind, made.name, uses, shape, dtype, function, part, axes)
-        exact = _has_one_result(operation, operands)
-        line = persons_line()
-        self._add(_Statement(text, operation, exact, made.name, uses, line=line), opcode + rest)
-        return made
+        self._add(form, name, operands)
+        return Value(name, shape, dtype, dist)
 
     def number(self, number: complex, dtype: np.dtype) -> Value:
         """A value without dimensions, of the table of its kind."""
@@ -297,21 +374,21 @@ class Recording:
                 real_number if real_number == real_number and real_number else repr(real_number)
             )  # -0.0 is not 0.0, and a NaN is itself
             at = self.reals.setdefault(key, len(self.reals))
-            table, kind, held = REALS, np.dtype(np.float64), real_number
+            table, kind = REALS, _REAL
         else:
             wrapped = (int(number.real) + (1 << 63)) % (1 << 64) - (1 << 63)
             at = self.integers.setdefault(wrapped, len(self.integers))
-            table, kind, held = INTEGERS, np.dtype(np.int64), wrapped
-        # The table's size is known when all is recorded: its type stands for it.
-        made = Value(f"%v{self.count}", (), kind)
-        self.count += 1
-        rest = f"({_table_type(kind)}) -> {self._type((), kind)}"
-        view = f'"ptensor.view"(%{table}_values) {{map = affine_map<() -> ({at})>}} : {rest}'
-        operation = Operation("number", made.name, (), (), kind, number=held)
-        line = persons_line()
-        self._add(
-            _Statement(f"{made.name} = {view}", operation, defines=made.name, line=line), view
-        )
+            table, kind = INTEGERS, _INTEGER
+
+        def make() -> _Form:
+            # The table's size is known when all is recorded: its type stands for it.
+            rest = f" {{map = affine_map<() -> ({at})>}} : ({_table_type(kind)}) -> "
+            made = Operation("number", "", (), (), kind, table, axes=(at,))
+            return _Form(
+                made, '"ptensor.view"', rest + self._type((), kind), given=f"%{table}_values"
+            )
+
+        made = self._defined(self._form(("number", table, at), make), (), (), kind)
         return self.cast(made, dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -321,26 +398,18 @@ class Recording:
 
     def view(self, value: Value, shape: tuple[int, ...], part: Part) -> Value:
         """Element d is the element of the value that `part` says."""
-        attributes = _map(len(shape), forms_of(part))
-        return self._defined("view", [value], shape, value.dtype, attributes, part=part)
+        return self.operation("view", [value], shape, value.dtype, part=part)
 
     def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
         """The elements in their order in another shape; there is at least one."""
-        place = " + ".join(f"d{d} * {size(shape[d + 1 :])}" for d in range(len(shape))) or "0"
-        forms: list[str] = []
-        for d, extent in enumerate(value.shape):
-            below = size(value.shape[d + 1 :])
-            row = f"(({place}) floordiv {below})" if below > 1 else f"({place})"
-            forms.append(row if d == 0 else f"({row} mod {extent})")
-        attributes = _map(len(shape), forms)
-        return self._defined("reshape", [value], shape, value.dtype, attributes, name="view")
+        return self.operation("reshape", [value], shape, value.dtype)
 
     # -- memories ----------------------------------------------------------------------------------
 
     def holding(self, value: Value) -> Memory:
         """A new array of that value; it gets memory if somebody has it when all this runs."""
         line = self.statements[-1].line if self.statements else None
-        memory = Memory(value.shape, value.dtype, value=value.name, line=line)
+        memory = Memory(value.shape, value.dtype, value=value.name, line=line, dist=value.dist)
         self._watch(memory)
         return memory
 
@@ -348,21 +417,19 @@ class Recording:
         """All of the array, as it is at this place of the program."""
         refuse_lost(memory)
         if memory.value is None:
-            name = self._name(memory)
-            made = Value(f"%v{self.count}", memory.shape, memory.dtype)
-            self.count += 1
-            kind = memory_type(memory.shape, memory.dtype)
-            rest = f"({kind}) -> {self._type(memory.shape, memory.dtype)}"
-            text = f'{made.name} = "ptensor.load"({name}) : {rest}'
-            operation = Operation("load", made.name, (name,), memory.shape, memory.dtype)
-            line = persons_line()
-            self._add(
-                _Statement(text, operation, defines=made.name, reads=name, line=line),
-                f"load {rest}",
-            )
-            memory.value = made.name
+            dist = self._layout(memory.resident, memory.shape)
+
+            def make() -> _Form:
+                kind = memory_type(memory.shape, memory.dtype)
+                rest = f" : ({kind}) -> {self._type(memory.shape, memory.dtype, dist)}"
+                made = Operation("load", "", (), memory.shape, memory.dtype)
+                return _Form(made, '"ptensor.load"', rest)
+
+            form = self._form(("load", memory.shape, memory.dtype, dist), make)
+            made = self._defined(form, (self._name(memory),), memory.shape, memory.dtype, dist)
+            memory.value, memory.dist = made.name, dist
             self._watch(memory)
-        return Value(memory.value, memory.shape, memory.dtype)
+        return Value(memory.value, memory.shape, memory.dtype, memory.dist)
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
@@ -372,13 +439,16 @@ class Recording:
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
-        types = f"{self._type(value.shape, value.dtype)}, {memory_type(memory.shape, memory.dtype)}"
-        rest = f"{{{_map(len(value.shape), forms_of(part))}}} : ({types}) -> ()"
-        text = f'"ptensor.insert"({value.name}, {name}) {rest}'
-        operation = Operation(
-            "insert", "", (value.name, name), memory.shape, memory.dtype, part=part
-        )
-        self._add(_Statement(text, operation, uses=(value.name,), writes=name), f"insert {rest}")
+
+        def make() -> _Form:
+            attributes = _map(len(value.shape), forms_of(part))
+            made = Operation("insert", "", (), memory.shape, memory.dtype, part=part)
+            return _Form(
+                made, '"ptensor.insert"', f" {{{attributes}}} : {self._into(memory, value)}"
+            )
+
+        form = self._form(("insert", memory.shape, memory.dtype, part), make, [value])
+        self._add(form, "", (value.name, name))
         self.written.add(name)
         memory.value = None
 
@@ -394,14 +464,21 @@ class Recording:
     def _store(self, memory: Memory, at: int | None = None) -> None:
         value, name = memory.value, self._name(memory)
         assert value is not None
-        text = (
-            f'"ptensor.store"({value}, {name}) : ({self._type(memory.shape, memory.dtype)}, '
-            f"{memory_type(memory.shape, memory.dtype)}) -> ()"
-        )
-        operation = Operation("store", "", (value, name), memory.shape, memory.dtype)
-        done = _Statement(text, operation, uses=(value,), writes=name)
+
+        def make() -> _Form:
+            made = Operation("store", "", (), memory.shape, memory.dtype)
+            rest = self._into(memory, Value(value, memory.shape, memory.dtype, memory.dist))
+            return _Form(made, '"ptensor.store"', f" : {rest}")
+
+        form = self._form(("store", memory.shape, memory.dtype, memory.dist), make)
         self.written.add(name)
-        self.statements.insert(len(self.statements) if at is None else at, done)
+        place = len(self.statements) if at is None else at
+        self.statements.insert(place, _Statement(form, "", (value, name)))
+
+    def _into(self, memory: Memory, value: Value) -> str:
+        """The type of an operation that writes the value there."""
+        held = memory_type(memory.shape, memory.dtype)
+        return f"({self._type(*value[1:])}, {held}) -> ()"
 
     # -- to its end --------------------------------------------------------------------------------
 
@@ -411,8 +488,7 @@ class Recording:
         """
         self._keep_values()
         there = [(a.resident is None, a.memory() is None) for a in self.arguments.values()]
-        texts = "\n".join([statement.text for statement in self.statements])
-        whole = f"{there} {len(self.reals)} {len(self.integers)}\n{texts}"
+        whole = f"{there} {len(self.reals)} {len(self.integers)}\n{self._marks()}"
         key = blake2b(whole.encode(), digest_size=16).digest()
         if key not in known:
             known[key] = self._program()
@@ -421,20 +497,21 @@ class Recording:
         program = known[key]
         if program is None:
             return None
-        operations = program.operations
-        if operations is not None:
-            operations = tuple(self.statements[k].operation for k in operations)
         return Recorded(
             program.text,
             {name: self.arguments[f"%{name}"] for name in program.arrays},
             tuple(float(number) for number in self.reals) if REALS in program.tables else (),
             tuple(self.integers) if INTEGERS in program.tables else (),
             program.written,
-            operations,
+            program.operations,
         )
 
+    def _marks(self) -> str:
+        """The text, shorter: values are numbered in the order of the statements."""
+        return "\n".join([" ".join([s.form.mark, *s.operands]) for s in self.statements])
+
     def _program(self) -> _Program | None:
-        needed, places = self._needed()
+        needed = self._needed()
         if not needed:
             return None
         named = {
@@ -445,7 +522,8 @@ class Recording:
         }
         arrays = {n[1:]: a for n, a in self.arguments.items() if n in named and _is_argument(a)}
         tables = {REALS: (np.float64, self.reals), INTEGERS: (np.int64, self.integers)}
-        body = "\n  ".join(_lines(rerolled(needed)))
+        own = {name for name in named if name[1:] not in arrays}
+        body = "\n  ".join(_lines(rerolled(needed, own)))
         used = {t: (np.dtype(kind), held) for t, (kind, held) in tables.items() if f"%{t}_" in body}
         lines: list[str] = []
         for table, (kind, held) in used.items():
@@ -454,8 +532,9 @@ class Recording:
                 f'%{table}_values = "ptensor.load"(%{table}) : ({memory_type((len(held),), kind)})'
                 f" -> {self._type((len(held),), kind)}"
             )
+        mentioned = own & set(MEMORY.findall(body))
         for name, argument in self.arguments.items():
-            if name in named and name[1:] not in arrays:
+            if name in mentioned:
                 lines.append(
                     f"{name} = memref.alloc() : {memory_type(argument.shape, argument.dtype)}"
                 )
@@ -467,7 +546,7 @@ class Recording:
         head = "\n  ".join([*lines, body])
         text = f"func.func @arrays({', '.join(given)}) {{\n  {head}\n  return\n}}\n"
         written = frozenset(s.writes[1:] for s in needed if s.writes and s.writes[1:] in arrays)
-        operations = tuple(places) if _are_interpreted(needed) else None
+        operations = tuple(s.operation for s in needed) if _are_interpreted(needed) else None
         return _Program(text, tuple(arrays), frozenset(used), written, operations)
 
     def settle(self, after: Callable[[Memory], None]) -> None:
@@ -491,20 +570,19 @@ class Recording:
                 continue
             if memory.name is None and memory.resident is None and 0 not in memory.shape:
                 wanted.setdefault(memory.value, []).append(memory)
-        places = {s.defines: k for k, s in enumerate(self.statements) if s.defines in wanted}
+        if not wanted:
+            return
+        places = {s.result: k for k, s in enumerate(self.statements) if s.result in wanted}
         for value in sorted(wanted, key=lambda name: -places[name]):
             for memory in dict.fromkeys(wanted[value]):
                 self._store(memory, places[value] + 1)
 
-    def _needed(self) -> tuple[list[_Statement], list[int]]:
-        """The statements that something depends on, and their places: backwards from arrays that
-        somebody has.
-        """
+    def _needed(self) -> list[_Statement]:
+        """The statements that something depends on: backwards from arrays that somebody has."""
         values: set[str] = set()
         memories = {name for name, a in self.arguments.items() if a.memory() is not None}
-        needed: list[int] = []
-        for k in reversed(range(len(self.statements))):
-            statement = self.statements[k]
+        needed: list[_Statement] = []
+        for statement in reversed(self.statements):
             if statement.writes is not None:
                 if statement.writes not in memories:
                     continue
@@ -513,11 +591,8 @@ class Recording:
             values.update(statement.uses)
             if statement.reads is not None:
                 memories.add(statement.reads)
-            needed.append(k)
-        found = [self.statements[k] for k in reversed(needed)]
-        if not any(statement.writes for statement in found):
-            return [], []
-        return found, needed[::-1]
+            needed.append(statement)
+        return needed[::-1] if any(statement.writes for statement in needed) else []
 
 
 def refuse_lost(memory: Memory) -> None:
@@ -544,6 +619,38 @@ def forms_of(part: Part) -> list[str]:
     return forms
 
 
+def _attributes(
+    kind: str,
+    shape: tuple[int, ...],
+    operands: Sequence[Value],
+    function: str,
+    axes: tuple[int, ...],
+    part: Part,
+) -> str:
+    if kind == "view":
+        return _map(len(shape), forms_of(part))
+    if kind == "reshape":
+        return _map(len(shape), _reshaping(operands[0].shape, shape))
+    if kind == "index":
+        return f"dim = {axes[0]} : i64"
+    attributes = f'op = "{function}"' if function else ""
+    if kind == "reduce":
+        listed = ", ".join(map(str, axes))
+        attributes += f", axes = array<i64{': ' if axes else ''}{listed}>"
+    return attributes
+
+
+def _reshaping(before: tuple[int, ...], shape: tuple[int, ...]) -> list[str]:
+    """The place of each element in the shape that it had."""
+    place = " + ".join(f"d{d} * {size(shape[d + 1 :])}" for d in range(len(shape))) or "0"
+    forms: list[str] = []
+    for d, extent in enumerate(before):
+        below = size(before[d + 1 :])
+        row = f"(({place}) floordiv {below})" if below > 1 else f"({place})"
+        forms.append(row if d == 0 else f"({row} mod {extent})")
+    return forms
+
+
 def _map(dims: int, forms: Sequence[str]) -> str:
     names = ", ".join(f"d{d}" for d in range(dims))
     return f"map = affine_map<({names}) -> ({', '.join(forms)})>"
@@ -553,12 +660,13 @@ def _are_interpreted(statements: Sequence[_Statement]) -> bool:
     """Whether they may be computed one by one."""
     return (
         len(statements) <= MOST_OPERATIONS
-        and all(s.exact for s in statements)
-        and all(size(s.operation.shape) <= MOST_ELEMENTS for s in statements)
+        and all(s.form.exact for s in statements)
+        and all(size(s.form.operation.shape) <= MOST_ELEMENTS for s in statements)
     )
 
 
 def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
+    """Whether whoever computes it gets the same bits."""
     if op.kind in ("unary", "binary"):
         return is_exact(op.function, operands[0].dtype)
     if op.kind == "cast":
@@ -571,16 +679,76 @@ def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
     return True
 
 
-def _lines(parts: Sequence[Statement | Loop]) -> Iterator[str]:
-    loops = 0
+class _Lines:
+    """The text of statements and loops; what a loop hands from turn to turn is kept in memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, str] = {}
+        self.loops = 0
+        self.kept = 0
+
+    def add(self, part: Statement | Loop) -> None:
+        if isinstance(part, Loop):
+            self._loop(part)
+        else:
+            self.lines.append(self._named(part.text))
+
+    def _named(self, text: str, names: Mapping[str, str] | None = None) -> str:
+        known = self.names if names is None else names
+        return VALUE.sub(lambda m: known.get(m[0], m[0]), text) if known else text
+
+    def _loop(self, loop: Loop) -> None:
+        kept = {carried: self._kept(loop, carried) for carried in loop.carried}
+        taken = {c.begin: name.replace("kept", "taken") for c, (name, _, _) in kept.items()}
+        self.lines.append(f"affine.for %turn{self.loops} = 0 to {loop.turns} {{")
+        self.loops += 1
+        for carried, (name, kind, memory) in kept.items():
+            self.lines.append(
+                f'  {taken[carried.begin]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+        inside = self.names | taken
+        self.lines += [f"  {self._named(each.text, inside)}" for each in loop.body]
+        by_place = {(c.place, c.later): c for c in loop.carried}
+        for carried, (name, kind, memory) in sorted(kept.items(), key=lambda each: -each[0].later):
+            value = loop.body[carried.place].defines
+            if carried.later > 1:
+                value = taken[by_place[carried.place, carried.later - 1].begin]
+            dims = kind.partition("<tensor<")[2].partition(">")[0].count("x")
+            place = _map(dims, [f"d{d}" for d in range(dims)])
+            self.lines.append(
+                f'  "ptensor.insert"({value}, {name}) {{{place}}} : ({kind}, {memory}) -> ()'
+            )
+        self.lines.append("}")
+        for number, (value, carried) in enumerate(loop.left.items()):
+            name, kind, memory = kept[carried]
+            self.names[value] = f"{name.replace('kept', 'left')}_{number}"
+            self.lines.append(
+                f'{self.names[value]} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+            )
+
+    def _kept(self, loop: Loop, carried: Carried) -> tuple[str, str, str]:
+        """Memory with what the first turn takes: its name, the value's type, and its own."""
+        operation = loop.body[carried.place].operation
+        kind = loop.body[carried.place].text.rpartition(" -> ")[2]
+        memory = memory_type(operation.shape, operation.dtype)
+        name = f"%kept{self.kept}"
+        self.kept += 1
+        begin = self.names.get(carried.begin, carried.begin)
+        self.lines.append(f"{name} = memref.alloc() : {memory}")
+        self.lines.append(f'"ptensor.store"({begin}, {name}) : ({kind}, {memory}) -> ()')
+        return name, kind, memory
+
+
+def _loaded(value: str, name: str, memory: str, kind: str) -> str:
+    return f'{value} = "ptensor.load"({name}) : ({memory}) -> {kind}'
+
+
+def _lines(parts: Sequence[Statement | Loop]) -> list[str]:
+    lines = _Lines()
     for part in parts:
-        if not isinstance(part, Loop):
-            yield part.text
-            continue
-        yield f"affine.for %turn{loops} = 0 to {part.turns} {{"
-        yield from (f"  {statement.text}" for statement in part.body)
-        yield "}"
-        loops += 1
+        lines.add(part)
+    return lines.lines
 
 
 def _is_argument(argument: Argument) -> bool:

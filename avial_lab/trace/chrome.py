@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +177,10 @@ def _facts(trace: Trace, most: int) -> Json:
         "events_left_out": max(0, len(trace.events) - most),
         "events_dropped": list(trace.dropped),
         "turns": dict(trace.turns),
-        "moves": [[m.phase, m.source, m.dest, m.messages, m.nbytes] for m in trace.moves],
+        "moves": [list(astuple(move)) for move in trace.moves],
         "copies": [[c.phase, c.source, c.dest, c.copies, c.nbytes] for c in trace.copies],
         "taken_bytes": dict(trace.taken_bytes),
+        "held_bytes": list(trace.held_bytes),
         "totals": [
             [t.rank, t.phase, t.kind.value, t.events, t.seconds, t.nbytes] for t in trace.totals
         ],
@@ -241,6 +243,7 @@ def _trace_of(document: Json) -> Trace:
         kinds=tuple(facts.get("kinds", {}).items()),
         copies=tuple(Copy(*copy) for copy in facts.get("copies", ())),
         taken_bytes=tuple(facts.get("taken_bytes", {}).items()),
+        held_bytes=tuple(facts.get("held_bytes", ())),
     )
 
 

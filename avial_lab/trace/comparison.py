@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import median
 
 from avial_lab.core.table import PRINTED_ROWS, Table, left_out
-from avial_lab.core.words import brief, count, format_seconds, listed
+from avial_lab.core.words import brief, count, format_bytes, format_seconds, listed
 from avial_lab.trace.analysis import critical_path
 from avial_lab.trace.events import EventKind, Trace
 
@@ -156,6 +156,17 @@ class Comparison:
         )
 
     @property
+    def memory(self) -> str:
+        """What ranks were said to hold, and what they held; empty where either is not known."""
+        said, held = self.predicted.held_bytes, self.measured.held_bytes
+        if not held or len(said) != len(held):
+            return ""
+        off = [abs(a - b) / max(b, 1) for a, b in zip(said, held, strict=True)]
+        worst = off.index(max(off))
+        told = f"predicted {format_bytes(said[worst])}, held {format_bytes(held[worst])}"
+        return f"Memory of arrays, rank {worst} (the furthest off): {told}"
+
+    @property
     def causes(self) -> str:
         """The largest errors in words; empty where all is within a quarter."""
         return "\n".join(f"  {name}: {cause}" for name, cause in self.errors)
@@ -164,7 +175,7 @@ class Comparison:
         if not self.measured.ranks:
             return f"predicted {format_seconds(self.predicted.makespan_s)}; {self.measured.label}"
         causes = f"The largest errors\n{self.causes}" if self.errors else ""
-        parts = [self.summary, self.note, self.table.to_text(), self.paths, causes]
+        parts = [self.summary, self.note, self.table.to_text(), self.paths, self.memory, causes]
         return "\n".join(filter(None, parts))
 
     def __repr__(self) -> str:

@@ -141,13 +141,17 @@ class EventColumns(Sequence[Event]):
 
 @dataclass(frozen=True)
 class Move:
-    """What went from one rank to another for a phase, over all the times the phase was begun."""
+    """What went from one rank to another for a phase, over all the times the phase was begun.
+
+    devices: between whose memories, where it was from a GPU to a GPU (`gpu1 → gpu0`).
+    """
 
     phase: str
     source: int
     dest: int
     messages: int
     nbytes: int
+    devices: str = ""
 
     @property
     def consumer(self) -> str:
@@ -156,7 +160,8 @@ class Move:
 
     def __repr__(self) -> str:
         amount = f"{count(self.messages, 'message')}, {format_bytes(self.nbytes)}"
-        return brief(self, f"for {self.phase}: rank {self.source} → {self.dest}, {amount}")
+        ends = f"rank {self.source} → {self.dest}{self.devices and f' ({self.devices})'}"
+        return brief(self, f"for {self.phase}: {ends}, {amount}")
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,9 @@ class Trace:
     and after the run and no part of it. clock_error_s: times of two ranks are comparable to within
     this. `ranks` is 0 where no rank ran: a reference run, which has neither events nor moves.
     threads: how many each rank had; `note` says why they were fewer than asked for, and which
-    arrays they read from files. kinds: of the devices that tasks were placed on, by their names.
+    arrays they read from files. held_bytes: of each rank, the most that its arrays took of its
+    memory: as predicted, or in whole pages, those that were touched. kinds: of the devices that
+    tasks were placed on, by their names.
     """
 
     ranks: int
@@ -230,6 +237,7 @@ class Trace:
     kinds: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
     taken_bytes: tuple[tuple[str, int], ...] = ()
+    held_bytes: tuple[int, ...] = ()
 
     @property
     def simulated(self) -> bool:

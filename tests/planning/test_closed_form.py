@@ -63,7 +63,7 @@ def random_configuration(rng: np.random.Generator, model: ModelCosts) -> Configu
     return given
 
 
-@pytest.mark.quick("[1-9]")
+@pytest.mark.quick("0", "1")
 @pytest.mark.parametrize("number", range(12))
 def test_the_closed_form_is_what_events_give(number: int) -> None:
     """Of 25 configurations each; unequal stages, every schedule, each number of micro-batches."""

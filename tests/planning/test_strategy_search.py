@@ -57,13 +57,27 @@ def test_what_cannot_be_says_why() -> None:
     assert rows["3/1/2/2"].reason == "DistIR has no all-reduce of 3 devices"
     assert rows["1/1/6/2"].reason == "8 layers do not make 6 equal stages"
     over = search_strategies(XS, [4096], [1], memory_bytes=88e6)
-    assert over.rows[0].reason == "80,388 bytes over the memory"
+    assert over.rows[0].reason == "78.5 KiB over the memory of a device"
+    assert "infeasible: 78.5 KiB over the memory of a device" in str(over)
+    assert "the least that would do: 84 MiB, 1/1/1/1" in str(over)
+    assert over.explain("1/1/1/1").startswith("1/1/1/1 cannot be: 78.5 KiB over")
     assert over.best is None
     assert search_strategies(XS, [3], [2]).rows[-1].reason == (
         "a batch of 3 rows is not divisible by 2 x 1"
     )
     narrow = {row.name: row for row in search_strategies(Mlp(8, 9), [4], [2]).rows}
     assert narrow["1/2/1/1"].reason == "a width of 9 is not divisible by 2"
+
+
+def test_why_one_is_faster() -> None:
+    found = search_strategies(XS, [4096], [16])
+    assert found.explain("2/4/2/4", "8/1/2/2") == (
+        "8/1/2/2 takes 2.66 ms, 2/4/2/4 8.19 ms: 3.08 times as long; 2/4/2/4 holds 10.5 MiB, "
+        "8/1/2/2 holds 7.75 MiB"
+    )
+    assert found.explain("2/4/2/4").startswith("8/1/2/2 takes")
+    with pytest.raises(OptionError, match="'3/3/3/3' is no configuration of this search"):
+        found.explain("3/3/3/3")
 
 
 def test_the_front_has_no_dominated_row() -> None:

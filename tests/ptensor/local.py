@@ -14,7 +14,7 @@ from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.namespace import Namespace
 from avial_lab.ptensor.recording import Memory, Recorded, Recording
 from avial_lab.runtime.rank.holders import rows
-from avial_lab.runtime.rank.interpreter import interpreted, needs
+from avial_lab.runtime.rank.interpreter import INTEGERS, REALS, Plan, interpreted, needs, sent
 from avial_lab.runtime.rank.shards import Alone, Shard
 from tests.compiler.passes import golden
 
@@ -98,13 +98,14 @@ class InterpretedConnection(LocalConnection):
         after = {n: np.empty(a.shape, a.dtype) for n, a in recorded.arrays.items()}
         for rank in range(self.ranks):
             given = [n for n in each[rank].given if before[n] is not None]
+            plan = Plan(
+                recorded.operations, each, given, [(n, *of_it) for n, of_it in made.items()]
+            )
             shards = interpreted(
                 [_shard(np.asarray(before[n]), each[rank].given[n]) for n in given],
                 Alone(rank, self.ranks),
-                operations=recorded.operations,
-                each_needs=each,
-                given=given,
-                made=[(n, shape, boxes) for n, (shape, boxes) in made.items()],
+                plan=sent(plan),
+                numbers={REALS: recorded.reals, INTEGERS: recorded.integers},
             )
             for name, shard in zip(made, shards, strict=True):
                 box = made[name][1][rank]

@@ -161,9 +161,10 @@ def test_fourier_transforms(xp: Namespace) -> None:
 
 def test_random_numbers_are_those_of_numpy(xp: Namespace) -> None:
     """Whatever the ranks, and wherever the numbers are taken up again."""
-    ours, theirs = xp.random.default_rng(7), np.random.Generator(np.random.Philox(7))
-    for size in ((5, 3), 7, (2, 2)):
-        same(ours.random(size), theirs.random(size))
+    for make in ("default_rng(7)", "Generator(r.Philox(7))"):
+        ours, theirs = (eval(f"r.{make}", {"r": r}) for r in (xp.random, np.random))
+        for size in ((5, 3), 7, (2, 2)):
+            same(ours.random(size), theirs.random(size))
 
 
 def test_files(xp: Namespace, tmp_path: Path) -> None:

@@ -55,6 +55,12 @@ np.polyval([2.0, 1.0], b)
 np.fft.rfftfreq(8, 0.5), np.fft.fft(b, 8), np.fft.fft2(s), np.unravel_index(np.argmax(c), c.shape)
 np.logspace(0, 2, 3)
 c[np.ix_([0, 2], [1, 3])], np.mgrid[0:2, 0:3], np.tri(3), np.hypot(b, b), np.degrees(b)
+np.gradient(b, [0, 1, 3, 4]), np.gradient(s, [0, 1, 2.5], 2.0)[0], np.float32(2) * b, np.uint8(250)
+(np.mgrid[0:2, 0:3] + np.ogrid[-1:1:3j])[0], np.ogrid[0:2, 0:3][1]
+b + 1j > 2, b * 1j <= b * 1j, (b[::-1] + 1j * b) >= b + 2j, 4 < b - 1j
+np.lib.stride_tricks.sliding_window_view(c, (2, 3))
+np.lib.stride_tricks.sliding_window_view(c, 2, axis=1)
+np.lib.stride_tricks.sliding_window_view(b, 3)
 np.fabs(-b), np.fmod(b, 3)
 b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchsorted(3.0)
 b.itemsize, 2.0 in b, a.item(1)
@@ -131,7 +137,7 @@ def test_a_line_for_numpy(line: str) -> None:
 @pytest.mark.parametrize("line", [*LINES, *WRITES])
 def test_numpys_own_functions_of_our_arrays(line: str) -> None:
     """The same text, where `np` is NumPy and only the arrays are ours."""
-    if "np.c_" in line or "np.random" in line or "np.mgrid" in line:
+    if "np.c_" in line or "np.random" in line or "grid[" in line or "np.lib" in line:
         pytest.skip("makes arrays of NumPy's")
     there = any(word in line for word in _NUMPYS)
     for got, want in zip(done(line, np, xp), done(line, np), strict=True):
@@ -152,22 +158,32 @@ _NUMPYS = ("np.array(", "np.arange(", "[1, 2]", "np.zeros(", "np.eye(", "fftfreq
 def test_every_name_has_a_line() -> None:
     names = {n for n in vars(NumpyNames) if not n.startswith("_") and hasattr(np, n)}
     text = "\n".join([*LINES, *WRITES])
-    missing = {n for n in {*names, *ON_ONE, *ALIASES} if not re.search(rf"np\.{n}[(\[]", text)}
+    missing = {n for n in {*names, *ON_ONE, *ALIASES} if not re.search(rf"np\.{n}[(\[.]", text)}
     assert missing == set()
 
 
-def test_a_generators_numbers_are_philoxs() -> None:
+@pytest.mark.parametrize("bits", ["PCG64", "Philox", "SFC64"])
+def test_a_generators_numbers_are_numpys(bits: str) -> None:
     """In whichever order they are drawn."""
-    ours, numpys = xp.random.default_rng(5), np.random.Generator(np.random.Philox(5))
+    ours, numpys = (r.Generator(getattr(r, bits)(5)) for r in (xp.random, np.random))
     for draw in ("random(7)", "normal(2.0, 0.5, 5)", "integers(0, 9, 3)", "random((2, 3))",
                  "standard_normal(4)", "uniform(-1, 1, 3)", "integers(0, 9, 4)", "random(2)",
-                 "permutation(6)", "choice(5, 3)"):  # fmt: skip
-        got, want = (np.asarray(eval(f"g.{draw}", {"g": g})) for g in (ours, numpys))
+                 "permutation(6)", "choice(5, 3)", "random()", "uniform()", "random(1)",
+                 "random(3, np.float32)", "random(size=())", "random(4)"):  # fmt: skip
+        got, want = (np.asarray(eval(f"g.{draw}", {"g": g, "np": np})) for g in (ours, numpys))
         np.testing.assert_array_equal(got, want, err_msg=draw)
-    x = xp.arange(9)
+    x, y = xp.arange(9), np.arange(9)
     ours.shuffle(x)
-    assert sorted(x.tolist()) == list(range(9))
-    assert xp.random.default_rng().random(2).tolist() != xp.random.default_rng().random(2).tolist()
+    numpys.shuffle(y)
+    assert x.tolist() == y.tolist()
+
+
+def test_a_generator_without_a_seed() -> None:
+    a, b = (xp.random.default_rng() for _ in range(2))
+    assert a.random(2).tolist() != b.random(2).tolist()
+    assert xp.random.default_rng(a) is a
+    same = [r.default_rng([1, 2]).random(3).tolist() for r in (xp.random, np.random)]
+    assert same[0] == same[1]
 
 
 def test_what_is_not_there_says_so() -> None:
@@ -179,3 +195,33 @@ def test_what_is_not_there_says_so() -> None:
         np.apply_over_axes(np.sum, xp.arange(3.0), [0])  # type: ignore[call-overload]
     assert xp.int16 == np.int16
     assert issubclass(xp.floating, np.generic)
+
+
+def test_complex_numbers_far_out() -> None:
+    """As the array API standard has them, which says more than NumPy computes of expm1."""
+    inf, nan = np.inf, np.nan
+    x = np.array(
+        [complex(a, b) for a in (-inf, inf, 0.0, -0.0, nan, 1.0) for b in (inf, nan, -inf)]
+    )
+    x = np.concatenate([x, [complex(-inf, 0.5), complex(inf, 0.5), 1 + 2j]])
+    given = xp.asarray(x)
+    found = [getattr(xp, name)(given) for name in ("exp", "log", "tanh", "expm1")]
+    with np.errstate(all="ignore"):
+        wanted = [np.exp(x), np.log(x), np.tanh(x), np.expm1(x)]
+    infinite = np.isinf(x.real) & ~np.isfinite(x.imag)
+    wanted[3][infinite] = [-1 if re < 0 else complex(inf, nan) for re in x.real[infinite]]
+    # Of some the standard leaves open which part is NaN, or infinite: both are said to be NaN.
+    wanted[2][np.isinf(x.real)] = np.asarray(found[2])[np.isinf(x.real)]
+    for mine, numpys in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(mine), numpys, rtol=1e-14, equal_nan=True)
+
+
+def test_an_array_of_one_process_is_shared() -> None:
+    """By whoever asks for its memory and for no copy."""
+    x = xp.asarray(np.arange(5.0))
+    numpys = np.from_dlpack(x, copy=False)
+    numpys[2] = 7
+    assert x[2] == 7
+    assert isinstance(xp.finfo(xp.float32).eps, float)
+    with pytest.raises(BufferError, match="copy"):
+        x[::2].__dlpack__(copy=False)

@@ -105,6 +105,45 @@ def test_layouts(xp: Namespace) -> None:
             xp.zeros((4, 7), dist=wrong)
 
 
+@pytest.mark.slow
+def test_computing_follows_the_layout(xp: Namespace) -> None:
+    """What comes of columns lies in columns; of sums over what is divided each rank hands on what
+    it has so far, also where they are in NumPy's order.
+    """
+    array = np.random.default_rng(0).random((300, 60))
+    columns, rows = xp.asarray(array, dist="columns"), xp.asarray(array)
+    v = xp.asarray(np.arange(300.0))
+    xp.connection.always_compiled = True
+    for made, want, moved in (
+        (lambda: columns * 2 + 1, array * 2 + 1, 0),
+        (lambda: xp.sum(columns, axis=0), array.sum(axis=0), 0),
+        (lambda: xp.sum(columns, axis=1), array.sum(axis=1), 2 * 300 * 8),
+        (lambda: xp.sum(rows, axis=0), array.sum(axis=0), 2 * 60 * 8),
+        (lambda: rows.T @ v, array.T @ np.arange(300.0), 2 * 60 * 8),
+    ):
+        xp.sync()
+        before = xp.report()["bytes_moved"]
+        got = made()
+        xp.sync()
+        assert xp.report()["bytes_moved"] - before == moved
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-13)
+        if got.shape == columns.shape:
+            assert got.layout == columns.layout
+    xp.connection.always_compiled = False
+
+
+def test_texts_say_how_arrays_lie(xp: Namespace) -> None:
+    for dist, told in (("columns", '"columns"'), ("cyclic 2", '"cyclic 2"'), ("rows", "unit"),
+                       ("replicated", '"replicated"'), ("split 1", '"split 1"')):  # fmt: skip
+        x = xp.asarray(np.ones((12, 8)), dist=dist)
+        xp.connection.run()
+        y = x + 1
+        texts = [statement.text for statement in xp.connection.recording.statements]
+        assert all(f"{told}>" in text for text in texts if "12x8" in text)
+        assert any("12x8" in text for text in texts)
+        np.testing.assert_array_equal(np.asarray(y), 2.0)
+
+
 def test_one_element_and_none(xp: Namespace) -> None:
     x, empty = xp.asarray(np.array(5.0)), xp.asarray(np.empty(0, bool))
     x[()] = x[()] + 2

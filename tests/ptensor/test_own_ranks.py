@@ -98,6 +98,7 @@ print("right")
         ("if r == 1: raise KeyError('mine')\nfloat(x[3])", "rank 1: ends (KeyError: 'mine')"),
         ("print(float(np.asarray([1.0 * r])[0]))", "rank 0: brings in an array of float64, (1,)"),
         ("y = x + 1\nnp.sync()\nfloat((y if r else x)[0])", "rank 1: reads the array number"),
+        ("y, z = x + 1, x + 2\nfloat((y if r else z)[0])", "rank 1: reads the array recorded as"),
         ("if r: os.kill(os.getpid(), signal.SIGKILL)\nprint(float(x[3]))", ""),
     ],
 )  # fmt: skip

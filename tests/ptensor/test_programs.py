@@ -135,6 +135,25 @@ def test_a_loop_is_a_loop() -> None:
     assert len(text.splitlines()) < 60
 
 
+@pytest.mark.parametrize("steps", [pytest.param(3, marks=pytest.mark.slow), 40])
+def test_a_loop_that_hands_values_on_is_a_loop(steps: int) -> None:
+    """Of one turn and of the one before; what is kept of the last turns stays."""
+    xp = local_namespace()
+    found: list[list[np.ndarray]] = []
+    for namespace in (np, xp):
+        u = namespace.linspace(0.0, 1.0, 300)
+        v, s = u * 0.5, u[:3] + 1
+        for _ in range(steps):
+            u, v = v + 0.1 * u[::-1], u
+            s = s + 0.01 * namespace.stack([s[1] - s[0], s[0] * s[2], s[1] * u[3]])
+        found.append([np.asarray(each) for each in (u, v, s, s[::-1])])
+    for numpys, mine in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, numpys)
+    text = xp.connection.texts[0]
+    assert text.count("affine.for") == (steps > 8)
+    assert len(text.splitlines()) < 250
+
+
 def test_what_was_read_before_an_assignment_stays() -> None:
     """Neither has memory of its own when the assignment comes: both are kept before it."""
     xp = local_namespace()

@@ -22,19 +22,23 @@ from avial_lab.program.model_search import search
 
 def search_command(options: argparse.Namespace) -> int:
     path = Path(options.model)
+    _check_explained(options)
     if path.suffix in (SUFFIX, ".mlir"):
         return _search_file(path, options)
     if options.batch is None:
         raise OptionError("how many rows has a batch?", hint="--batch 4096")
+    _check_is_of_a_file(options)
     found = search_strategies(
         model_called(options.model),
         _numbers("--batch", options.batch),
         _numbers("--devices", options.devices),
         memory_bytes=options.memory and options.memory * 1e9,
     )
+    told = [found.explain(*options.explain)] if options.explain else []
     if options.json:
         best = found.best
         facts = {
+            **({"explained": told[0]} if told else {}),
             "model": str(found.model),
             "costs": options.costs or COSTS[0],
             "rows": [_facts(row) for row in found.rows],
@@ -42,8 +46,32 @@ def search_command(options: argparse.Namespace) -> int:
         }
         print(json.dumps(facts, indent=2))
         return 0
-    print(found)
+    print("\n\n".join([str(found), *told]))
     return 0
+
+
+def _check_is_of_a_file(options: argparse.Namespace) -> None:
+    """OptionError for what mlp:LAYERSxWIDTH has not."""
+    given = {
+        "--loss": options.loss,
+        "--of": options.of,
+        "--gradient": options.gradient,
+        "--update": options.update,
+        "--topology": options.topology,
+        "-D": options.numbers,
+        "--in": options.inputs,
+    }
+    wrong = next((flag for flag, value in given.items() if value), None)
+    if wrong is not None:
+        raise OptionError(
+            f"{wrong} is for a model in a file",
+            hint="mlp:LAYERSxWIDTH is trained as microsoft/dist-ir does it, on its own machine",
+        )
+
+
+def _check_explained(options: argparse.Namespace) -> None:
+    if len(options.explain or ()) > 2:
+        raise OptionError("--explain is given three times", hint="it compares two")
 
 
 def _search_file(path: Path, options: argparse.Namespace) -> int:
@@ -53,8 +81,6 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
             "--batch and --costs are for mlp:LAYERSxWIDTH",
             hint="a file says itself how many rows it has, and -D binds dimensions",
         )
-    if len(options.explain or ()) > 2:
-        raise OptionError("--explain is given three times", hint="it compares two")
     devices, *more = _numbers("--devices", options.devices)
     if more or not 1 <= devices <= MOST_DEVICES:
         raise OptionError(f"--devices {options.devices}", hint=f"one number, 1 to {MOST_DEVICES:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import islpy as isl
@@ -15,7 +16,7 @@ from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import Array, Loop, ReductionKind
 from avial_lab.compiler.analysis.polyhedral.slice_costs import slice_weights
 from avial_lab.compiler.analysis.polyhedral.trip_counts import FAR
-from avial_lab.compiler.ir.attributes import SPLIT
+from avial_lab.compiler.ir.attributes import DIVIDED, SPLIT
 from avial_lab.compiler.ir.dialects.avial import buffer_of
 from avial_lab.compiler.ir.nesting import defined_in
 from avial_lab.compiler.ir.operations import operations_in
@@ -35,7 +36,12 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
         extent = node.anchor.array.shape[node.anchor.dimension]
         if extent is not None:
             replicate.attributes["avial.owned0"] = i64.get([node.anchor.offset, extent])
-    if node.triangular and not grid:
+    # Parts are where ranks have them: the ends of blocks of rows, not of equal work.
+    if (
+        node.triangular
+        and not grid
+        and not any(DIVIDED in loop.op.attributes for loop in node.loops)
+    ):
         replicate.attributes["avial.weights"] = i64.get(_weights(node, replicate))
     if node.reductions:
         operands = [buffer_of(operand) for operand in replicate.operands]
@@ -53,6 +59,21 @@ def describe_split(node: Split, replicate: ir.Operation, *, grid: bool = False) 
     for array in node.private:
         _copy_inside(array, replicate)
     replicate.attributes["avial.why"] = text_attributes(_how_divided(node))
+
+
+def parts_wanted(node: Split) -> dict[str, ir.Attribute]:
+    """What is written on the replicate of a nest whose loops are marked to be divided in blocks in
+    turn, or over a grid.
+    """
+    marks = [loop.op.attributes.get(DIVIDED) for loop in node.loops]
+    texts = {mark.value for mark in marks if isinstance(mark, ir.StringAttr)}
+    if len(texts) != 1:
+        return {}
+    (text,) = texts
+    last = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(re.split("[ x]", text)[-1]))
+    if text.startswith("cyclic"):
+        return {"avial.block": last}
+    return {"avial.columns": last} if node.second else {}
 
 
 def _most_terms(node: Split) -> int:

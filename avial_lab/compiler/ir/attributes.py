@@ -21,7 +21,19 @@ OF_TASK = "avial.task"
 """On a function: the name of the task whose body it is."""
 
 DIVIDED = "avial.divided"
-"""On a loop over parts that ranks have: it is the one to divide, however few there are."""
+"""On a loop over parts that ranks have: it is the one to divide, however few there are. As text:
+how ("cyclic 4", "2x3": the loop in it, too).
+"""
+
+WHERE_IT_LIES = "avial.where_it_lies"
+"""On a nest that is not divided, also in a loop around: each time the rank runs it that has most of
+what it reads.
+"""
+
+LIES = "avial.lies"
+"""On an argument of a function: the dimension by which its parts lie on the ranks before a run; -1
+where each has all of it.
+"""
 
 SPLIT = "avial.split"
 """On a loop: its iterations are divided, along this dimension (0 or 1) of the grid of ranks."""
@@ -186,6 +198,12 @@ there, and are waited for while something else is computed.
 
 REPEATED = "avial.repeated"
 """On an operation on placed tensors: nobody keeps its value, who reads it computes it."""
+
+SUMMED_BY = "avial.summed_by"
+"""On a move that adds parts up: by a ring, a tree or doubling, for each axis that it sums over."""
+
+TOLD = "avial.told"
+"""On a function on meshes: what transforms say of what they did."""
 
 IN_PLACE = "avial.in_place"
 """On a move that adds parts up: its sums lie where their parts lay."""

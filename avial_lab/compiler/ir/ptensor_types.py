@@ -24,7 +24,10 @@ DEFAULT = "default"
 BLOCKS, WHOLE = "unit", "false"
 """What stands for `dist`, and for none."""
 
-_LAYOUT = re.compile(r'"(rows|columns|split \d+|replicated|cyclic [1-9]\d*|\d+(x\d+){0,2})"')
+_LAYOUT = re.compile(
+    r'"(rows|columns|split \d+|replicated|cyclic [1-9]\d*|\d+(x\d+){0,2}|as it lies)"'
+)
+_GRID = re.compile(r"\d+x\d+")
 _DEVICE = re.compile(r'device\s*=\s*("(?:[^"\\]|\\.)*")')
 _DIST = re.compile(r"dist(?:\s*=\s*(.*))?", re.S)
 
@@ -55,6 +58,28 @@ class PtensorType:
         if not known:
             raise _wrong(value, f"dist = {dist} does not say how a ptensor is divided")
         return PtensorType(kind, ir.StringAttr(ir.Attribute.parse(device)).value, dist)
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.dist == '"replicated"'
+
+    @property
+    def divided_dim(self) -> int | None:
+        """The dimension along which each rank has a part; the first of several. None where that is
+        not known.
+        """
+        words = self.dist.strip('"').split()
+        if not self.is_divided or words[0] in ("replicated", "as") or self.dist.startswith("#"):
+            return None
+        if words[0] == "split":
+            return int(words[1])
+        return 1 if words[0] == "columns" else 0
+
+    @property
+    def in_parts(self) -> str:
+        """How, where that is not one part along one dimension for each rank: "2x3", "cyclic 4"."""
+        text = self.dist.strip('"')
+        return text if text.startswith("cyclic") or _GRID.fullmatch(text) else ""
 
     @property
     def is_divided(self) -> bool:

@@ -6,11 +6,12 @@ Source -> ModelCosts; Source that is divided, Topology -> Simulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import FOLLOWS
@@ -87,24 +88,38 @@ class _Layers:
         block = function.regions[0].blocks[0]
         *operations, end = [view.operation for view in block.operations]
         self.operations: Sequence[ir.Operation] = operations
-        self.batch = batch_of(function)
-        self.in_batch = values_in_batch(function, self.batch)
+        classes = DimensionClasses.of(function)
+        self.batch = batch_of(function, classes=classes)
+        self.in_batch = values_in_batch(function, self.batch, classes=classes)
         weights = [
             a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in self.batch
         ]
-        self.behind = weights_behind(operations, weights, self.in_batch)
-        self.order, self.work = in_order_of_use(operations, self.behind, self.in_batch)
+        uses = {op: tuple(used_by(op)) for op in operations}
+        self.behind = weights_behind(uses, weights, self.in_batch)
+        self.order, self.work = in_order_of_use(uses, self.behind, self.in_batch)
         if not self.order:
             raise BindError(
                 "the function has no weights that a search could divide",
                 hint="arguments without the batch's dimension are weights",
             )
-        self.unit_of = stages_of(function, self.batch, len(self.order))
+        self.unit_of = stages_of(function, self.batch, len(self.order), classes=classes)
         loss = end.operands[0].owner if source.gradient and len(end.operands) else None
         last = len(operations)
         if loss is not None and not isinstance(loss, ir.Block):
-            last = operations.index(loss.operation)
-        self.forward = set(operations[: last + 1])
+            last = operations.index(loss.operation) + 1
+        shapes = {tuple(weight.type.shape) for weight in weights}
+        gradients = [k for k, op in enumerate(operations) if self._makes_gradient(op, shapes)]
+        self.by_hand = bool(gradients) and FOLLOWS not in function.attributes
+        if self.by_hand and not source.gradient:
+            last = gradients[0]
+        self.forward = set(operations[:last])
+
+    def _makes_gradient(self, op: ir.Operation, shapes: Container[tuple[int, ...]]) -> bool:
+        """Whether it adds something of the shape of a weight up over the batch."""
+        made = [v for v in op.results if is_tensor(v.type) and v not in self.in_batch]
+        return any(v.type.rank and tuple(v.type.shape) in shapes for v in made) and any(
+            value in self.in_batch for value in used_by(op)
+        )
 
     def costs(self) -> ModelCosts:
         kept, sent = self._kept(), self._sent()
@@ -124,10 +139,10 @@ class _Layers:
             work = self.work[weight], done[True][k], done[False][k]
             result = self._columns(weight)
             layers.append(Layer(name, bytes_of(weight), *work, kept[k], sent[k], *result))
-        trained = FOLLOWS in self.function.attributes
+        trained = FOLLOWS in self.function.attributes or self.by_hand
         states = len(Optimizer.parse(self.source.update).kept) if self.source.update else 0
         given = sum(bytes_of(value) for value in self.batch)
-        return ModelCosts(self._rows(), tuple(layers), trained, states, given)
+        return ModelCosts(self._rows(), tuple(layers), trained, states, given, by_hand=self.by_hand)
 
     def _rows(self) -> int:
         return min(value.type.shape[dim] for value, dim in self.batch.items())

@@ -26,7 +26,9 @@ from avial_lab.compiler.ir.program import (
     tasks_of,
 )
 from avial_lab.compiler.lowering.run import Pass
+from avial_lab.compiler.passes.distir.choose_collectives import ChooseCollectives
 from avial_lab.compiler.passes.distir.data_parallel import DataParallel
+from avial_lab.compiler.passes.distir.fuse_segments import FuseSegments
 from avial_lab.compiler.passes.distir.horizontal_parallel import HorizontalParallel
 from avial_lab.compiler.passes.distir.overlap import Overlap
 from avial_lab.compiler.passes.distir.pipeline_parallel import PipelineParallel
@@ -68,6 +70,10 @@ def _pass_of(strategy: Strategy) -> Pass:
         return Recompute("" if most else "+".join(strategy.dimensions), most)
     if strategy.kind == "overlap":
         return Overlap(strategy.most_bytes)
+    if strategy.kind == "collectives":
+        return ChooseCollectives("".join(strategy.dimensions))
+    if strategy.kind == "fuse":
+        return FuseSegments()
     if strategy.kind == "horizontal":
         return HorizontalParallel(strategy.degree, "+".join(strategy.dimensions), strategy.stage)
     return PipelineParallel(

@@ -28,6 +28,7 @@ __all__ = [
     "Engine",
     "Look",
     "accepts",
+    "devices_between",
     "guessed_kind",
     "kind_for",
     "kind_named",
@@ -96,6 +97,17 @@ def place_name(place: int, ranks: int) -> str:
     """
     kind, number = (CPU, place) if place < ranks else (CUDA, place - ranks)
     return kind.device_name(number)
+
+
+def devices_between(source: int, dest: int, ranks: int) -> str:
+    """The two ends of a message between places; empty where they are hosts.
+
+    >>> devices_between(3, 2, 2), devices_between(1, 0, 2)
+    ('gpu1 → gpu0', '')
+    """
+    if source < ranks:
+        return ""
+    return f"{place_name(source, ranks)} → {place_name(dest, ranks)}"
 
 
 def label_with(label: str, kinds: Iterable[DeviceKind]) -> str:

@@ -75,7 +75,8 @@ class Template:
 
 class Roads:
     """The ways from place to place, and what they share, each looked up once. driver: the rank of
-    each place; cores: how many of its node's it computes with.
+    each place; cores: how many of its node's it computes with; cap: the part of its time that it
+    gets of them.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -89,6 +90,7 @@ class Roads:
         self.driver = np.array([*range(topology.ranks), *topology.drivers])
         emulated = [float(device.emulated) for device in topology.accelerators]
         self.cores = np.array([*topology.cores_of_rank, *emulated])
+        self.cap = np.where(self.cores > 0, topology.share_of_core[self.driver], 1.0)
 
     def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
@@ -111,6 +113,16 @@ class Roads:
         which, hardware = self.topology.rank_hardware
         rates = np.array([node.core_bytes_per_s for node, _ in hardware])
         return nbytes / rates[which[rank]]
+
+    def pack_s(self, place: np.ndarray, nbytes: np.ndarray, *, out: bool = True) -> np.ndarray:
+        """The same at that end of a message; a device's goes through the memory of its rank."""
+        rank = self.driver[place]
+        seconds = np.array(self.copy_s(rank, nbytes))
+        for k in np.flatnonzero(place >= self.topology.ranks).tolist():
+            ends = (int(place[k]), int(rank[k])) if out else (int(rank[k]), int(place[k]))
+            way = self.ways.copied(*ends)
+            seconds[k] = way.latency_s + nbytes[k] / way.bytes_per_s
+        return seconds
 
 
 Told = np.ndarray | np.integer[Any] | int
@@ -266,7 +278,7 @@ def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
         # The last of several kernels begins when its rank has launched the others.
         others_s = max(cost.launches - 1, 0) * LAUNCH_STEP_S
         seconds[there] = np.maximum(seconds[there], others_s)
-        made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
+        made = draft.add(at.size, amount=seconds, cap=draft.roads.cap[place[at]], uses=uses)
         draft.in_order(made, place[at], stage)
         draft.step(RUN, made, place[at])
         _begin_there(draft, made[there], place[at][there], stage, LAUNCH_STEP_S)
@@ -363,12 +375,12 @@ def _exchange(draft: _Draft, messages: np.ndarray, partial: int) -> None:
     begun to send, and each rank gets its bytes over its own link. One step to send and one to
     receive stand for all of a rank's.
     """
-    ranks = draft.roads.topology.ranks
+    ranks, driver = draft.roads.topology.ranks, draft.roads.driver
     out, come = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
-    np.add.at(out, messages[:, 0], messages[:, 2])
-    np.add.at(come, messages[:, 1], messages[:, 2])
-    sources, sent = np.unique(messages[:, 0], return_counts=True)
-    dests = np.unique(messages[:, 1])
+    np.add.at(out, driver[messages[:, 0]], messages[:, 2])
+    np.add.at(come, driver[messages[:, 1]], messages[:, 2])
+    sources, sent = np.unique(driver[messages[:, 0]], return_counts=True)
+    dests = np.unique(driver[messages[:, 1]])
     pack_s = draft.roads.copy_s(sources, out[sources])
     sends = draft.add(len(sources), latency_s=sent * MESSAGE_STEP_S + pack_s)
     draft.in_order(sends, sources, partial + _SEND)
@@ -400,7 +412,8 @@ def _told(messages: np.ndarray, partial: int) -> dict[str, Told]:
 
 def _travelling(draft: _Draft, messages: np.ndarray) -> np.ndarray:
     """The messages themselves, over the links between their ranks."""
-    ways = draft.roads.between(messages[:, 0], messages[:, 1])
+    driver = draft.roads.driver
+    ways = draft.roads.between(driver[messages[:, 0]], driver[messages[:, 1]])
     return draft.add(
         len(messages),
         amount=messages[:, 2],
@@ -411,13 +424,18 @@ def _travelling(draft: _Draft, messages: np.ndarray) -> np.ndarray:
 
 
 def _point_to_point(draft: _Draft, messages: np.ndarray, partial: int, waits: int) -> None:
-    """Sent at once; a long one leaves when its receiver has begun the phase, too."""
+    """Sent at once; a long one leaves when its receiver has begun the phase, too. What a device
+    sends it has to have computed.
+    """
     if not len(messages):
         return
-    source, dest, nbytes = messages[:, 0], messages[:, 1], messages[:, 2]
+    places, nbytes = messages[:, :2], messages[:, 2]
+    source, dest = draft.roads.driver[places.T]
     pipelined, n, told = waits == _PIPELINED, len(messages), _told(messages, partial)
-    pack_s = 0.0 if pipelined else draft.roads.copy_s(source, nbytes)
+    pack_s = 0.0 if pipelined else draft.roads.pack_s(places[:, 0], nbytes)
     sends = draft.add(n, latency_s=MESSAGE_STEP_S + pack_s)
+    of_device = places[:, 0] >= draft.roads.topology.ranks
+    draft.after(sends[of_device], -1 - places[of_device, 0])
     draft.in_order(sends, source, partial + _SEND)
     message = _travelling(draft, messages)
     draft.after(message, sends)
@@ -426,7 +444,7 @@ def _point_to_point(draft: _Draft, messages: np.ndarray, partial: int, waits: in
     if not partial:
         draft.after(message[long], -1 - dest[long])
     copied = (messages[:, 3] & MessageFlag.IN_PLACE) == 0
-    unpack_s = np.where(copied, draft.roads.copy_s(dest, nbytes), 0.0)
+    unpack_s = np.where(copied, draft.roads.pack_s(places[:, 1], nbytes, out=False), 0.0)
     received = draft.add(n, latency_s=unpack_s)
     draft.after(received, message)
     draft.in_order(received, dest, partial + waits)

@@ -97,7 +97,12 @@ def comparison_figure(comparison: Comparison, schedule: Schedule | None = None) 
             f"<p>{svg.escape(str(comparison))}</p>{timeline_figure(comparison.predicted, schedule)}"
         )
     span_s = max(comparison.predicted.makespan_s, comparison.measured.makespan_s)
-    words = (comparison.note, comparison.paths, *(f"{n}: {why}" for n, why in comparison.errors))
+    words = (
+        comparison.note,
+        comparison.paths,
+        comparison.memory,
+        *(f"{n}: {why}" for n, why in comparison.errors),
+    )
     predicted, measured = (
         figure_html(
             timeline_svg(trace, schedule, title=title, span_s=span_s),

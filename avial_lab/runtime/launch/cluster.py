@@ -51,7 +51,7 @@ from avial_lab.runtime.native.loader import digest
 from avial_lab.runtime.rank.array_files import FilePart, Sees, file_parts, files_of, readable, told
 from avial_lab.runtime.rank.engine import Facts, Load, Run, RunResident, outcome_of
 from avial_lab.runtime.rank.exchange import CallerArrays, caller_arrays, piece_sizes, storage_table
-from avial_lab.runtime.rank.holders import LostArray
+from avial_lab.runtime.rank.holders import LostArray, Resident, given_pieces
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import (
@@ -428,29 +428,30 @@ def run(
 
 def run_resident(
     binary: Binary,
-    arrays: Mapping[str, int],
-    given: Sequence[Piece],
+    arrays: Mapping[str, Resident],
     cluster: Cluster,
     *,
-    home: EngineSet,
     timeout: float | None = None,
     spans: Spans | None = None,
     options: Options | None = None,
+    forgotten: tuple[int, ...] = (),
     read: tuple[str, Box] | None = None,
-) -> tuple[Trace, list[Outcome]]:
-    """Run the binary on arrays that the engines keep: `arrays` are their numbers by storage,
-    `given` says which rank holds what of those that are there already. -> what happened, and by
-    rank who holds what of all of them afterwards, with that box of an array to `read`. Raises as
-    `run` does, and LostArray where the engines are no longer `home`; after an error the arrays are
-    lost with the engines.
+) -> tuple[EngineSet, list[Outcome]]:
+    """Run the binary on arrays that the engines keep, by its storages. -> the engines, and by rank
+    what happened and who holds what of all arrays afterwards, with that box of an array to `read`.
+    forgotten: numbers of arrays that are to be freed before.
+    Raises as `run` does, and LostArray where other engines have the arrays; after an error the
+    arrays are lost with the engines.
     """
+    homes = [resident.home for resident in arrays.values() if resident.pieces]
+    numbers = {storage: resident.number for storage, resident in arrays.items()}
     with _followed(
         binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
     ) as (watch, options):
-        if watch.engines is not home:
+        if any(home is not watch.engines for home in homes):
             raise _Harmless(LostArray())
-        outcomes = watch.run_resident(arrays, tuple(given), options, read)
-    return trace_of(binary.manifest, outcomes), outcomes
+        given = given_pieces(arrays)
+        return watch.engines, watch.run_resident(numbers, given, options, read, forgotten)
 
 
 @contextlib.contextmanager
@@ -623,12 +624,13 @@ class _Watch:
         given: tuple[Piece, ...],
         options: Options,
         read: tuple[str, Box] | None,
+        forgotten: tuple[int, ...],
     ) -> list[Outcome]:
         """The same on arrays that stay with the engines."""
         key, manifest = self.binary.key, self.binary.manifest
         asked = read and (storage_table(manifest)[read[0]], read[1])
         calls = {
-            rank: (RunResident(key, rank, self.number, options, arrays, given, asked),)
+            rank: (RunResident(key, rank, self.number, options, arrays, given, asked, forgotten),)
             for rank in range(manifest.ranks)
         }
         answers, more = self.engines.ask_here(calls)

@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +65,7 @@ from avial_lab.runtime.launch.profiles import accompany, process_here
 from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_owner, write_record
 from avial_lab.runtime.rank.engine import Facts, Probe
 from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
-from avial_lab.runtime.rank.lines import Listen
+from avial_lab.runtime.rank.lines import Line, Listen, connected
 from avial_lab.runtime.rank.output import output_path
 from avial_lab.runtime.rank.relay import LEASE_S
 
@@ -187,13 +186,12 @@ class EngineSet:
     def _open_lines(self) -> Lines:
         paths = [str(self.folder / f"line-{os.getpid()}-{rank}") for rank in range(self.ranks)]
         answers = [self.submit(rank, Listen(path)) for rank, path in enumerate(paths)]
-        sockets: dict[int, socket.socket] = {}
+        ends: dict[int, Line] = {}
         for rank, (answer, path) in enumerate(zip(answers, paths, strict=True)):
             answer.result(timeout=_LISTEN_S)
-            sockets[rank] = line = socket.socket(socket.AF_UNIX)
-            line.connect(path)
+            ends[rank] = connected(path)
         self.forget(answers)
-        return Lines(sockets)
+        return Lines(ends)
 
     def forget(self, answers: Sequence[Future[Any]]) -> None:
         """Drop the results that ipyparallel keeps of calls that are done."""

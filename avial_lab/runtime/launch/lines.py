@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import select
 import signal
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -17,28 +16,28 @@ from typing import Any
 
 from ipyparallel.error import EngineError, RemoteError
 
-from avial_lab.runtime.rank.lines import Failed, receive, send
+from avial_lab.runtime.rank.lines import Failed, Line, receive, send
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Sockets by rank."""
+    """By rank."""
 
-    sockets: Mapping[int, socket.socket]
+    ends: Mapping[int, Line]
 
     def ask(self, calls: Mapping[int, tuple[Any, ...]]) -> Asked:
         """(call, *arguments) by rank."""
-        asked = Asked(self.sockets, {rank: Future() for rank in calls})
+        asked = Asked(self.ends, {rank: Future() for rank in calls})
         for rank, (call, *arguments) in calls.items():
             try:
-                send(self.sockets[rank], (call, tuple(arguments)))
-            except OSError:
+                send(self.ends[rank], (call, tuple(arguments)))
+            except (EOFError, OSError):
                 asked.answers[rank].set_exception(_gone(rank))
         return asked
 
     def close(self) -> None:
         """Whatever is owed still is an error then."""
-        for line in self.sockets.values():
+        for line in self.ends.values():
             line.close()
 
 
@@ -46,17 +45,17 @@ class Lines:
 class Asked:
     """What has been asked of ranks, and their answers, which come while somebody waits here."""
 
-    sockets: Mapping[int, socket.socket]
+    ends: Mapping[int, Line]
     answers: dict[int, Future[Any]]
 
     def wait(self, timeout_s: float) -> None:
         """Until one more has answered, or for that time; also after a KeyboardInterrupt."""
-        lines = {self.sockets[r].fileno(): r for r, a in self.answers.items() if not a.done()}
+        lines = {self.ends[r].end.fileno(): r for r, a in self.answers.items() if not a.done()}
         for line in _readable(lines, timeout_s):
             rank = lines[line]
             with _uninterrupted():
                 try:
-                    _answer(self.answers[rank], receive(self.sockets[rank]))
+                    _answer(self.answers[rank], receive(self.ends[rank]))
                 except (EOFError, OSError):
                     self.answers[rank].set_exception(_gone(rank))
 

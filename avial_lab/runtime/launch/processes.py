@@ -15,7 +15,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import psutil
@@ -196,6 +196,17 @@ def memory_kills() -> int:
     except OSError:
         return 0  # not Linux
     return next((int(line.split()[1]) for line in counters if line.startswith("oom_kill ")), 0)
+
+
+def recent_memory_kills() -> int:
+    """The same of this second: to read it takes as long as a short run."""
+    return _memory_kills_of(int(time.monotonic()))
+
+
+@lru_cache(1)
+def _memory_kills_of(second: int) -> int:
+    del second  # another one is another reading
+    return memory_kills()
 
 
 def is_alive(process: psutil.Process) -> bool:

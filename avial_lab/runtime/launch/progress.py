@@ -13,7 +13,7 @@ from pathlib import Path
 
 from avial_lab.artifact.manifest import Manifest, Standing
 from avial_lab.core.words import brief, rough_seconds
-from avial_lab.runtime.launch.processes import memory_kills
+from avial_lab.runtime.launch.processes import memory_kills, recent_memory_kills
 from avial_lab.runtime.rank.journal import Entry, RankState
 from avial_lab.runtime.rank.outcome import MEMORY, describe_step
 from avial_lab.runtime.rank.output import Output, Printed
@@ -154,7 +154,7 @@ class ProgressReporter:
         self._entries: Callable[[int], Entry | None] | None = None
         self.failed: dict[int, int] = {}
         """The step at which ranks failed."""
-        self._memory_kills = memory_kills()
+        self._memory_kills = recent_memory_kills()
         self.printed = Printed()
         """What the ranks had printed when the run ended."""
         self.inputs: Sequence[str] = ()

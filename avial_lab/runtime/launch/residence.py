@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,14 +31,13 @@ from avial_lab.runtime.launch import carried
 from avial_lab.runtime.launch.cluster import Cluster, run_resident
 from avial_lab.runtime.launch.engines import EngineSet, Wait
 from avial_lab.runtime.rank import shards
-from avial_lab.runtime.rank.engine import DropArrays, KeepPieces, ShardStep, TakenBytes, TakePieces
+from avial_lab.runtime.rank.engine import KeepPieces, ShardStep, TakenBytes, TakePieces
 from avial_lab.runtime.rank.holders import (
     LostArray,
     Resident,
     StepDone,
     Wanted,
     asked_for,
-    given_pieces,
     joined,
     keep_layouts,
     new_number,
@@ -51,7 +50,7 @@ from avial_lab.runtime.rank.holders import (
 from avial_lab.runtime.rank.job import Options
 from avial_lab.runtime.rank.parcels import as_bytes, large_sizes, pack, unpack
 from avial_lab.runtime.rank.shards import ShardFunction
-from avial_lab.trace import Trace
+from avial_lab.runtime.rank.traces import Ran, ran
 
 _POLL_S = 0.05
 
@@ -59,23 +58,20 @@ _NEW = "the next run starts new engines"
 
 _STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, with their arrays"
 
-_MOST_KEPT, _MOST_KEPT_BYTES = 100, 1 << 20
-"""Of arrays that nobody has any more, before the engines are told."""
-
 
 @dataclass
 class Residence:
     """The arrays of one client on one cluster's engines."""
 
     cluster: Cluster
-    _dropped: list[tuple[int, int]] = field(default_factory=list)
+    _dropped: list[int] = field(default_factory=list[int])
 
     def new(self, shape: Sequence[int], itemsize: int) -> Resident:
         """An array whose elements are undefined; takes no memory until somebody writes it."""
         return self._watched(new_resident(shape, itemsize))
 
     def _watched(self, made: Resident) -> Resident:
-        weakref.finalize(made, self._dropped.append, (made.number, made.storage.nbytes))
+        weakref.finalize(made, self._dropped.append, made.number)
         return made
 
     def put(self, array: np.ndarray, *, whole_on_each: bool = False) -> Resident:
@@ -124,7 +120,7 @@ class Residence:
         options: Options | None = None,
         *,
         read: tuple[str, Box, np.dtype] | None = None,
-    ) -> tuple[Trace, np.ndarray | None]:
+    ) -> tuple[Ran, np.ndarray | None]:
         """Run the binary on the arrays of its storages, in place; they then know who holds what.
         One whose messages are known already finds the arrays where it expects them. read: a box of
         one of them, which is the other result where it has come along.
@@ -132,17 +128,16 @@ class Residence:
         known = isinstance(binary.manifest, KnownMessages)
         if known:
             self._bring(arrays, binary.manifest.inputs)
-        home, _ = self._ask({}, arrays.values())
-        numbers = {storage: resident.number for storage, resident in arrays.items()}
-        trace, outcomes = run_resident(
-            binary, numbers, given_pieces(arrays), self.cluster, home=home, options=options,
-            read=None if read is None else read[:2],
-        )  # fmt: skip
+        with self._forgotten() as forgotten:
+            home, outcomes = run_resident(
+                binary, arrays, self.cluster, forgotten=forgotten, options=options,
+                read=None if read is None else read[:2],
+            )  # fmt: skip
         keep_layouts(arrays, outcomes[0].pieces, known=known)
         for resident in arrays.values():
             resident.home = home
         parts = [part for outcome in outcomes for part in outcome.read]
-        return trace, None if read is None else joined(*read[1:], parts)
+        return ran(binary.manifest, outcomes), None if read is None else joined(*read[1:], parts)
 
     def _bring(self, arrays: Mapping[str, Resident], pieces: Sequence[Piece]) -> None:
         """These pieces to the ranks that they are for, beside what those hold."""
@@ -157,39 +152,46 @@ class Residence:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it
-        raises, on all ranks alike. read: a box of a result, which is to come along.
+        raises, on all ranks alike. read: a box of a result, which is to come along. together: as of
+        a ShardStep.
         """
         ranks = self.cluster.topology.ranks
         numbers = tuple(new_number() for _ in range(results))
         plans = [
             step_operands(resident, dtype, wanted, ranks) for resident, dtype, wanted in operands
         ]
-        calls = {
-            rank: (
-                ShardStep(
-                    function, ranks, tuple(p[rank] for p in plans), parameters, numbers, read
-                ),
-            )
-            for rank in range(ranks)
-        }
         try:
-            home, answers = self._ask(calls, [resident for resident, _, _ in operands])
+            with self._forgotten() as forgotten:
+                calls = {
+                    rank: (
+                        ShardStep(
+                            function, ranks, tuple(p[rank] for p in plans), parameters, numbers,
+                            read, forgotten, together,
+                        ),
+                    )
+                    for rank in range(ranks)
+                }  # fmt: skip
+                home, answers = self._ask(calls, [resident for resident, _, _ in operands])
         except KeyboardInterrupt:
-            self._dropped.extend((number, 0) for number in numbers)
+            self._dropped.extend(numbers)
             raise
         failure = next((a.failure for a in answers.values() if a.failure is not None), None)
         if failure is not None:
-            self._dropped.extend((number, 0) for number in numbers)
+            self._dropped.extend(numbers)
             raise failure
         made: list[tuple[Resident, np.dtype]] = []
         for k, number in enumerate(numbers):
-            shape, dtype, _ = answers[0].results[k]
+            shape, name, _ = answers[0].results[k]
+            dtype = np.dtype(name)
             resident = self._watched(new_resident(shape, dtype.itemsize, number))
             boxes = [(rank, answers[rank].results[k][2]) for rank in range(ranks)]
-            name = resident.storage.name
-            resident.pieces = tuple(Piece(rank, name, box) for rank, box in boxes if not box.empty)
+            storage = resident.storage.name
+            resident.pieces = tuple(
+                Piece(rank, storage, box) for rank, box in boxes if not box.empty
+            )
             resident.home = home
             made.append((resident, dtype))
         return StepDone(
@@ -205,16 +207,14 @@ class Residence:
         _, answers = self._ask({rank: (TakenBytes(),) for rank in ranks})
         return [answers[rank] for rank in ranks]
 
-    def sweep(self) -> None:
-        """Free on the engines what was forgotten here, once it is worth a call."""
-        dropped = tuple(self._dropped)
-        if len(dropped) < _MOST_KEPT and sum(size for _, size in dropped) < _MOST_KEPT_BYTES:
-            return
-        del self._dropped[: len(dropped)]
-        numbers = tuple(number for number, _ in dropped)
-        ranks = range(self.cluster.topology.ranks)
-        with suppress(ClusterError):  # engines that died keep nothing; who needs them is told next
-            self._ask({rank: (DropArrays(numbers),) for rank in ranks})
+    @contextmanager
+    def _forgotten(self) -> Generator[tuple[int, ...]]:
+        """Arrays that nobody here has any more, to be freed with a call to all engines. One that
+        does not get there changes nothing, and engines that died keep nothing.
+        """
+        count = len(self._dropped)
+        yield tuple(self._dropped[:count])
+        del self._dropped[:count]
 
     def _ask(
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
@@ -234,7 +234,8 @@ class Residence:
                     stopped = _until_none_is_missing(lambda: _wait(engines, asked, more))
                     answers = {rank: future.result() for rank, future in asked.items()}
                     engines.forget(list(asked.values()))
-                    answers |= _fetched(engines, calls, answers)
+                    if engines.hub is not None:
+                        answers |= _fetched(engines, calls, answers)
             except _Died as died:
                 raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:

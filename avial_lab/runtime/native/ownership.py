@@ -23,7 +23,7 @@ from avial_lab.core.buffers import Storage
 from avial_lab.core.regions import Box
 from avial_lab.core.runtime_constants import MAX_DIMS, ErrorCode, Table, Use
 from avial_lab.core.words import brief, rank_words
-from avial_lab.machine.devices import place_name
+from avial_lab.machine.devices import devices_between, place_name
 from avial_lab.planning.schedule import Piece
 from avial_lab.planning.turns import Turns
 from avial_lab.runtime.native.loader import LoadedProgram
@@ -126,10 +126,18 @@ class Ownership:
         pieces = self._pieces(Table.RESULTS)
         return tuple(piece for piece in pieces if piece.storage not in self.temporary)
 
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self, ranks: int) -> tuple[Move, ...]:
         """In a plan all messages; in a run those this rank has sent."""
+        driver = (*range(ranks), *self.drivers)
         return tuple(
-            Move(self._phase(phase), source, dest, messages, nbytes)
+            Move(
+                self._phase(phase),
+                driver[source],
+                driver[dest],
+                messages,
+                nbytes,
+                devices_between(source, dest, ranks),
+            )
             for phase, source, dest, messages, nbytes in _rows(self._table(Table.MOVES), 5)
         )
 
@@ -160,7 +168,11 @@ class Ownership:
 
     def held_bytes(self) -> tuple[int, ...]:
         """By place, the ranks' own memories first; of a plan alone."""
-        return tuple(nbytes for _, nbytes in _rows(self._table(Table.HELD), 2))
+        return tuple(nbytes for _, nbytes, _ in _rows(self._table(Table.HELD), 3))
+
+    def paged_bytes(self) -> tuple[int, ...]:
+        """The same in whole pages, which are touched; of a plan for few places alone."""
+        return tuple(nbytes for _, _, nbytes in _rows(self._table(Table.HELD), 3))
 
     def stays(self) -> tuple[Stay, ...]:
         """Of a plan alone."""

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -56,16 +57,18 @@ from avial_lab.runtime.rank.parcels import (
     ALIGNMENT,
     aligned_empty,
     as_bytes,
+    large_sizes,
     mapped_bytes,
     pack,
     unpack,
 )
 from avial_lab.runtime.rank.relay import FOLDER
-from avial_lab.runtime.rank.residents import Residents
+from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
 from avial_lab.runtime.rank.threads import Masks, cores, team
+from avial_lab.runtime.rank.underway import computes_meanwhile, going_on
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
     from mpi4py.MPI import Intracomm
@@ -120,7 +123,8 @@ class Probe:
         world = MPI.COMM_WORLD
         line_buffered()
         # The journal first: everything after it may crash.
-        _here.journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        journal = Journal(_own_folder(self.journals), world.rank, pid=os.getpid())
+        be_a_rank(journal, world.rank, world.size)
         release_shared_memory()
         return Facts(
             rank=world.rank,
@@ -252,7 +256,7 @@ class RunResident:
     """Runs a loaded program on arrays that stay here: `arrays` are their numbers by storage,
     `given` says which rank holds what of them before. New ones come to be. -> Outcome, whose pieces
     say who holds what afterwards. read: an array, of which this box is wanted, and each rank
-    answers what it has of it.
+    answers what it has of it. forgotten: arrays that nobody asks for any more.
     """
 
     key: str
@@ -262,10 +266,12 @@ class RunResident:
     arrays: Mapping[str, int]
     given: tuple[Piece, ...]
     read: tuple[Storage, Box] | None = None
+    forgotten: tuple[int, ...] = ()
 
     def __call__(self, *_: np.ndarray) -> tuple[object, ...]:
         program, manifest = _here.programs[self.key]
         assert _here.journal is not None, "probe must be called before run"
+        _here.residents.drop(self.forgotten)
         temporaries = _here.keep(self.key)
         kept = temporaries | {
             storage.name: _here.residents.memory(self.arrays[storage.name], storage.nbytes)
@@ -284,11 +290,11 @@ class RunResident:
 
     def _read_of(
         self, held: Sequence[Piece], memory: Mapping[str, np.ndarray], storage: Storage, box: Box
-    ) -> tuple[tuple[Box, np.ndarray], ...]:
+    ) -> tuple[tuple[Box, bytes], ...]:
         those = [piece for piece in held if piece.storage == storage.name]
         elements = _elements(memory[storage.name], storage)
         found = (each.intersection(box) for each in holders_of(those).get(self.rank, ()))
-        return tuple((part, as_bytes(elements[(..., *part.slices)])) for part in found if part)
+        return tuple((part, elements[(..., *part.slices)].tobytes()) for part in found if part)
 
 
 @dataclass(frozen=True)
@@ -305,9 +311,26 @@ class KeepPieces:
         parcels = (*parcels, *_here.take_staged(-self.number))
         memory = _here.residents.memory(self.number, self.storage.nbytes)
         elements = _elements(memory, self.storage)
-        sizes = [box.size * self.storage.itemsize for box in self.boxes]
-        for box, data in zip(self.boxes, unpack(parcels, sizes), strict=True):
-            elements[box.slices] = data.view(elements.dtype).reshape(box.shape)
+        for box, data in zip(self.boxes, unpack(parcels, self._sizes), strict=True):
+            place = elements[(..., *box.slices)]
+            if place.ctypes.data != data.ctypes.data:
+                place[...] = data.view(elements.dtype).reshape(box.shape)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [box.size * self.storage.itemsize for box in self.boxes]
+
+    def landings(self, parcels: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Of each parcel the memory that it is for, where that is in one piece."""
+        memory = _here.residents.memory(self.number, self.storage.nbytes)
+        elements = _elements(memory, self.storage)
+        places: list[np.ndarray | None] = [None]
+        for size, box in zip(self._sizes, self.boxes, strict=True):
+            if large_sizes([size]):
+                place = elements[(..., *box.slices)]
+                flat = place.flags.c_contiguous
+                places.append(place.reshape(-1).view(np.uint8) if flat else None)
+        return places if len(places) == len(parcels) else [None] * len(parcels)
 
 
 @dataclass(frozen=True)
@@ -343,12 +366,12 @@ NOTHING = Box((0,), (0,))
 @dataclass(frozen=True)
 class StepOperand:
     """An array that stays here, for library code: this rank's `box` of it, and what has to come
-    for that from other ranks, or go to them.
+    for that from other ranks, or go to them. dtype: as NumPy writes it, which travels faster.
     """
 
     number: int
     storage: Storage
-    dtype: np.dtype
+    dtype: str
     box: Box
     sends: tuple[tuple[int, Box], ...] = ()
     receives: tuple[tuple[int, Box], ...] = ()
@@ -356,21 +379,23 @@ class StepOperand:
 
 @dataclass(frozen=True)
 class StepAnswer:
-    """Of each result of library code: the array's shape and type, and this rank's box of it; what
-    this rank sent. read: as an Outcome's.
+    """Of each result of library code: the array's shape and type (as a StepOperand's), and this
+    rank's box of it; what this rank sent. read: as an Outcome's.
     """
 
-    results: tuple[tuple[tuple[int, ...], np.dtype, Box], ...] = ()
+    results: tuple[tuple[tuple[int, ...], str, Box], ...] = ()
     messages: int = 0
     nbytes: int = 0
     failure: Exception | None = None
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
 
 
 @dataclass(frozen=True)
 class ShardStep:
     """Runs library code on arrays that stay here, all ranks together; its results, `numbers`, stay
-    here, too. read: a result, by its place, of which this box is wanted.
+    here, too. read: a result, by its place, of which this box is wanted. forgotten: arrays that
+    nobody asks for any more. together: the ranks tell each other something in the function, and
+    wait for one that has failed there.
     """
 
     function: ShardFunction
@@ -379,8 +404,11 @@ class ShardStep:
     parameters: Mapping[str, Any]
     numbers: tuple[int, ...]
     read: tuple[int, Box] | None = None
+    forgotten: tuple[int, ...] = ()
+    together: bool = True
 
     def __call__(self, *_: np.ndarray) -> StepAnswer:
+        _here.residents.drop(self.forgotten)
         comm = _peers(self.ranks)
         peers = Counted(comm)
         shards: list[Shard] = []
@@ -392,14 +420,17 @@ class ShardStep:
             peers.messages += len(operand.sends)
             peers.nbytes += sum(box.size for _, box in operand.sends) * operand.storage.itemsize
             # An array of one element stays one with the dots in front.
-            part = elements[(..., *operand.box.slices)].view(operand.dtype)
+            part = elements[(..., *operand.box.slices)].view(np.dtype(operand.dtype))
             part = part.reshape(operand.box.shape)
             shards.append(Shard(operand.storage.shape, operand.box.start, part))
         try:
-            results = called(self.function, shards, peers, self.parameters)
+            if self.together:
+                results = called(self.function, shards, peers, self.parameters)
+            else:
+                results = self.function(shards, peers, **self.parameters)
         except Exception as error:  # the boundary of the engine: it travels as data
             return StepAnswer(failure=error)
-        told: list[tuple[tuple[int, ...], np.dtype, Box]] = []
+        told: list[tuple[tuple[int, ...], str, Box]] = []
         for number, result in zip(self.numbers, results, strict=True):
             storage = Storage("", result.shape, result.part.itemsize, ())
             memory = _here.residents.memory(number, storage.nbytes)
@@ -410,14 +441,14 @@ class ShardStep:
                 elements = _elements(memory, storage)
                 part = np.ascontiguousarray(result.part).view(elements.dtype)
                 elements[box.slices] = part.reshape(box.shape)
-            told.append((result.shape, result.part.dtype, box))
-        read: tuple[tuple[Box, np.ndarray], ...] = ()
+            told.append((result.shape, result.part.dtype.str, box))
+        read: tuple[tuple[Box, bytes], ...] = ()
         if self.read is not None and results[self.read[0]].part.size:
             read = _read_of(results[self.read[0]], self.read[1])
         return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
 
 
-def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
+def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, bytes], ...]:
     common = shard.box.intersection(box)
     if common is None:
         return ()
@@ -425,7 +456,7 @@ def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, np.ndarray], ...]:
         slice(a - start, b - start)
         for a, b, start in zip(common.start, common.stop, shard.start, strict=True)
     )
-    return ((common, as_bytes(shard.part[(..., *place)])),)
+    return ((common, shard.part[(..., *place)].tobytes()),)
 
 
 def _peers(ranks: int) -> Peers:
@@ -450,8 +481,7 @@ class DropArrays:
     numbers: tuple[int, ...]
 
     def __call__(self, *_: np.ndarray) -> None:
-        for number in self.numbers:
-            _here.residents.drop(number)
+        _here.residents.drop(self.numbers)
 
 
 @dataclass(frozen=True)
@@ -506,28 +536,29 @@ def run(
     who holds what, and it has no results. given: arrays that the caller has on devices of this
     process, and their places, by storage.
     """
-    if resident is not None:
-        # Arrays that lie elsewhere than planned may be used on devices at other moments.
-        manifest = replace(manifest, inputs=(), stays=())
     _here.turn_to(program)
     journal.begin(number)
     recorder = ClockRecorder(options.traced, options.most_events)
     try:
         with recorder.aside("set up the inputs", sum(data.nbytes for data in inputs)):
-            memory = allocate(manifest, rank, inputs, poison=options.poison, kept=kept)
-        if resident is not None:
-            manifest = replace(manifest, inputs=resident)
+            mine = pieces_of(manifest.inputs, rank) if resident is None else ()
+            memory = allocate(manifest, mine, inputs, poison=options.poison, kept=kept)
         room = _here.room_for_events
         driver = options.driver or manifest.driver
         devices = Devices(driver, options.device_seed, options.gpu_memory)
-        seat = Seat(program, rank, memory, journal, recorder, room, devices, given)
+        held = manifest.inputs if resident is None else resident
+        # Arrays that lie elsewhere than planned may be used on devices at other moments.
+        stays = manifest.stays if resident is None else ()
+        seat = Seat(program, rank, memory, held, stays, journal, recorder, room, devices, given)
         session = session_of(manifest, seat)
         with team(
             program, options.threads, *_neighbours(manifest), at_first_use=resident is not None
         ) as hands:
             session.set_up()
             communicator = _set_globals(program, manifest, journal, recorder)
-            session.run()
+            way = _choose_way(program, manifest, driver)
+            with _messages_going_on(manifest, rank, communicator):
+                session.run()
         failure = session.failure()
         if failure is not None:
             return Outcome(rank, failure=failure, team=hands)
@@ -535,7 +566,7 @@ def run(
         if resident is not None:
             return Outcome(
                 rank, session.times(), session.held(), (), session.moves(),
-                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(),
+                team=hands, copies=session.copies(), taken_bytes=session.taken_bytes(), way=way,
             )  # fmt: skip
         pieces = tuple(pieces_of(session.pieces(), rank))
         contents = _contents(manifest, memory, pieces, recorder)
@@ -548,6 +579,8 @@ def run(
             team=hands,
             copies=session.copies(),
             taken_bytes=session.taken_bytes(),
+            way=way,
+            touched_bytes=sum(map(touched_bytes, memory.values())) if options.traced else 0,
         )
     except Exception as error:  # the boundary of the engine: it travels as data
         return Outcome(rank, failure=_failure(error))
@@ -591,20 +624,20 @@ end in the same twelve bits, and waits.
 
 def allocate(
     manifest: Manifest,
-    rank: int,
+    pieces: Sequence[Piece],
     inputs: Sequence[np.ndarray],
     *,
     poison: bool = False,
     kept: dict[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Flat bytes for every storage, in the manifest's order, with the rank's input pieces in place.
+    """Flat bytes for every storage, in the manifest's order, with these pieces of the rank's in
+    place.
 
     Where nothing was given the memory is undefined, or with `poison` NaN for floats and 0xA5 for
     the rest.
     """
     kept = {} if kept is None else kept
     storages = storage_table(manifest)
-    pieces = pieces_of(manifest.inputs, rank)
     memory: dict[str, np.ndarray] = {}
     usable = {
         piece.storage: data for piece, data in zip(pieces, inputs, strict=True) if _usable(data)
@@ -681,9 +714,10 @@ class _Here:
 _here = _Here()
 
 
-def be_a_rank(journal: Journal) -> None:
-    """This process runs programs by itself, with no client that probes it first."""
+def be_a_rank(journal: Journal, rank: int, ranks: int) -> None:
+    """This process runs programs, and keeps arrays, as one of so many."""
     _here.journal = journal
+    _here.residents.rank, _here.residents.ranks = rank, ranks
 
 
 def resident_bytes(number: int, nbytes: int) -> np.ndarray:
@@ -707,6 +741,26 @@ def _set_globals(
     masks, place = _neighbours(manifest)
     world.all_here(communicator.comm, on_a_core=len(masks) / len(masks[place]))
     return communicator
+
+
+def _messages_going_on(
+    manifest: Manifest, rank: int, communicator: Communicator | None
+) -> AbstractContextManager[None]:
+    if communicator is None or not computes_meanwhile(manifest, rank):
+        return nullcontext()
+    masks, place = _neighbours(manifest)
+    return going_on(communicator.comm, on_a_core=len(masks) / len(masks[place]))
+
+
+def _choose_way(program: LoadedProgram, manifest: Manifest, driver: str) -> str:
+    """Of messages between devices, told to the program; in words where there may be any."""
+    if not manifest.drivers or not manifest.uses_mpi:
+        return ""
+    from avial_lab.runtime.rank.device_messages import way_between
+
+    way = way_between(manifest.ranks, driver)
+    program.set_globals({"avial_direct": way.direct})
+    return str(way)
 
 
 def _failure(error: Exception) -> Failure:

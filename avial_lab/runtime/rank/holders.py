@@ -31,13 +31,16 @@ class Resident:
     """An array's memory on the engines; forgotten there when nobody here has it any more.
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
-    the engines that have it, and no others.
+    the engines that have it, and no others. asked: the layout that somebody wanted it to have;
+    layout: what one is called that has these pieces.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
     home: object = None
+    asked: str = ""
+    layout: tuple[tuple[Piece, ...], str] | None = None
 
     @property
     def held_bytes(self) -> dict[int, int]:
@@ -68,13 +71,18 @@ class StepDone:
     read: np.ndarray | None = None
 
 
-def joined(box: Box, dtype: np.dtype, parts: Iterable[tuple[Box, np.ndarray]]) -> np.ndarray | None:
-    """The box of an array, of boxes of it and their flat bytes; None unless that is each of its
-    elements once.
+def joined(
+    box: Box, dtype: np.dtype, parts: Iterable[tuple[Box, np.ndarray | bytes]]
+) -> np.ndarray | None:
+    """The box of an array, of boxes of it and their flat bytes, which become it where they are all;
+    None unless that is each of its elements once.
     """
+    given = list(parts)
+    if len(given) == 1 and given[0][0] == box and isinstance(given[0][1], np.ndarray):
+        return given[0][1].view(dtype).reshape(box.shape)
     made = np.empty(box.shape, dtype)
     count = 0
-    for part, data in parts:
+    for part, data in given:
         place = tuple(
             slice(a - start, b - start)
             for a, b, start in zip(part.start, part.stop, box.start, strict=True)
@@ -129,7 +137,9 @@ def step_operands(
             sends[holder].append((rank, common))
             receives[rank].append((holder, common))
     return [
-        StepOperand(resident.number, storage, dtype, boxes[r], tuple(sends[r]), tuple(receives[r]))
+        StepOperand(
+            resident.number, storage, dtype.str, boxes[r], tuple(sends[r]), tuple(receives[r])
+        )
         for r in range(ranks)
     ]
 

@@ -10,8 +10,13 @@ only the values tell that NumPy's may be others, `Declined` is raised before any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
 from math import prod
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,10 +43,12 @@ class Operation(NamedTuple):
     function: str = ""
     part: Part = ()
     axes: tuple[int, ...] = ()
-    number: complex = 0
 
 
-_OF_MEMORY = ("load", "store", "insert")
+REALS, INTEGERS = "reals", "integers"
+"""The tables of numbers among a program's arrays."""
+
+OF_MEMORY = ("load", "store", "insert")
 """Those whose last operand is a memory."""
 
 
@@ -192,90 +199,235 @@ def _aligned(box: Box, shape: Sequence[int], source: Sequence[int]) -> Box:
 # -- what it computes ------------------------------------------------------------------------------
 
 
-def interpreted(
-    operands: Sequence[Shard],
-    peers: Peers,
-    *,
-    operations: Sequence[Operation],
-    each_needs: Sequence[Needs],
-    given: Sequence[str],
-    made: Sequence[tuple[str, tuple[int, ...], Sequence[Box]]],
-) -> list[Shard]:
-    """The operations, in order. given: the names of the operands' arrays; made: of the results,
-    with shapes, and each rank's box.
+class Plan(NamedTuple):
+    """For all ranks. given: the names of the operands' arrays; made: of the results, with shapes,
+    and each rank's box. Numbers are no part of it.
     """
-    mine = each_needs[peers.rank]
-    memories: dict[str, Shard] = {}
-    values: dict[str, Shard] = {}
-    types = {op.operands[-1]: op.dtype for op in operations if op.kind in _OF_MEMORY}
-    before = dict(zip(given, operands, strict=True))
-    for name, box in mine.memories.items():
-        shard = before.get(name)
-        if shard is not None and shard.start == box.start and shard.part.shape == box.shape:
-            memories[name] = shard
-            continue
-        kind = shard.part.dtype if shard is not None else types[name]
-        part = np.zeros(box.shape, kind)
-        if shard is not None and name in mine.given:
-            its = mine.given[name]
-            part[_within(its, box.start)] = shard.part
-        memories[name] = Shard((), box.start, part)
-    with np.errstate(all="ignore"):
-        for op in operations:
-            _interpret(op, mine, values, memories)
-    results: list[Shard] = []
-    for name, shape, boxes in made:
-        box = boxes[peers.rank]
+
+    operations: Sequence[Operation]
+    each_needs: Sequence[Needs]
+    given: Sequence[str]
+    made: Sequence[tuple[str, tuple[int, ...], Sequence[Box]]]
+
+
+Sent = tuple[bytes, bytes]
+"""A Plan on its way: a key, and it. A rank reads it once, and keeps it under the key."""
+
+
+def sent(plan: Plan) -> Sent:
+    pickled = pickle.dumps(plan)
+    return blake2b(pickled, digest_size=16).digest(), pickled
+
+
+def interpreted(
+    operands: Sequence[Shard], peers: Peers, *, plan: Sent, numbers: Mapping[str, Sequence[float]]
+) -> list[Shard]:
+    """The operations, in order. numbers: the tables."""
+    known = plan[0], peers.rank
+    prepared = _PREPARED.get(known)
+    if prepared is None:
+        if len(_PREPARED) >= MOST_PREPARED:
+            del _PREPARED[next(iter(_PREPARED))]
+        prepared = _PREPARED[known] = prepare(pickle.loads(plan[1]), peers.rank)
+    return prepared.results(operands, numbers)
+
+
+MOST_PREPARED = 512
+"""Plans that a rank keeps."""
+
+_PREPARED: dict[tuple[bytes, int], Prepared] = {}
+
+
+class _Step(NamedTuple):
+    """A function of what is at places, and where its result goes. done: places that nobody looks at
+    afterwards, whose memory the next step may have.
+    """
+
+    function: Callable[..., np.ndarray]
+    operands: tuple[int, ...]
+    result: int
+    done: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What one rank does of a plan: all that does not hang on elements is decided. given: the
+    operands that it looks at, and their places; numbers: places, and which number of which table
+    and type; made: shape of each result, its box here, and where it is at the end (-1: no element).
+    """
+
+    places: int
+    given: tuple[tuple[int, int], ...]
+    numbers: tuple[tuple[int, str, int, np.dtype], ...]
+    steps: tuple[_Step, ...]
+    made: tuple[tuple[tuple[int, ...], tuple[int, ...], int, np.ndarray], ...]
+
+    def results(
+        self, operands: Sequence[Shard], numbers: Mapping[str, Sequence[float]]
+    ) -> list[Shard]:
+        at: list[Any] = [None] * self.places
+        for operand, place in self.given:
+            at[place] = operands[operand].part
+        for place, table, number, kind in self.numbers:
+            at[place] = np.asarray(numbers[table][number], kind)
+        with np.errstate(all="ignore"):
+            for function, places, result, done in self.steps:
+                at[result] = function(*[at[place] for place in places])
+                for place in done:
+                    at[place] = None
+        return [
+            Shard(shape, start, nothing if place < 0 else at[place])
+            for shape, start, place, nothing in self.made
+        ]
+
+
+def prepare(plan: Plan, rank: int) -> Prepared:
+    """For that rank."""
+    writing = _Writing(plan, plan.each_needs[rank])
+    for op in plan.operations:
+        writing.add(op)
+    made: list[tuple[tuple[int, ...], tuple[int, ...], int, np.ndarray]] = []
+    for name, shape, boxes in plan.made:
+        box, kind = boxes[rank], writing.types[name]
         if len(box.start) != len(shape):  # of an array without dimensions another rank has it
-            results.append(Shard(shape, (), np.empty((0,), types[name])))
+            made.append((shape, (), -1, np.empty((0,), kind)))
             continue
-        if box.empty:
-            results.append(Shard(shape, box.start, np.empty(box.shape, types[name])))
-            continue
-        held = memories[name]
-        results.append(Shard(shape, box.start, held.part[_within(box, held.start)]))
-    return results
+        place = -1
+        if not box.empty:
+            place = writing.new(_cutting(writing.mine.memories[name], box), [writing.held(name)])
+        made.append((shape, box.start, place, np.empty(box.shape, kind)))
+    given = tuple(
+        (k, p) for k, n in enumerate(plan.given) if (p := writing.operand.get(n)) is not None
+    )
+    return Prepared(
+        writing.places, given, tuple(writing.numbers),
+        _with_ends(writing.steps, {place for *_, place, _ in made}), tuple(made),
+    )  # fmt: skip
 
 
-def _interpret(
-    op: Operation, mine: Needs, values: dict[str, Shard], memories: dict[str, Shard]
-) -> None:
-    if op.kind in ("store", "insert"):
-        if op.operands[1] in memories and op.operands[0] in values:
-            memories[op.operands[1]] = _written(op, values[op.operands[0]], memories)
-        return
-    box = mine.values.get(op.result)
-    if box is None:
-        return
-    if op.kind == "load":
-        held = memories[op.operands[0]]
-        part = held.part[_within(box, held.start)]
-    else:
-        part = _computed(op, box, [values[operand] for operand in op.operands])
-    values[op.result] = Shard(op.shape, box.start, part)
+class _Writing:
+    """The steps of one rank, as they come to be. mine: what it needs. values, memories: where they
+    are.
+    """
+
+    def __init__(self, plan: Plan, mine: Needs) -> None:
+        self.mine = mine
+        self.shapes = shapes_of(plan.operations)
+        self.types = {op.operands[-1]: op.dtype for op in plan.operations if op.kind in OF_MEMORY}
+        self.places = 0
+        self.steps: list[_Step] = []
+        self.numbers: list[tuple[int, str, int, np.dtype]] = []
+        self.values: dict[str, int] = {}
+        self.memories: dict[str, int] = {}
+        self.operand = {name: self.place() for name in plan.given if name in mine.given}
+
+    def place(self) -> int:
+        self.places += 1
+        return self.places - 1
+
+    def new(self, function: Callable[..., np.ndarray], operands: Sequence[int]) -> int:
+        """Where the function's result is."""
+        made = self.place()
+        self.steps.append(_Step(function, tuple(operands), made))
+        return made
+
+    def held(self, name: str) -> int:
+        """Where the memory is: at first what was given, and no number elsewhere."""
+        if name not in self.memories:
+            box, given = self.mine.memories[name], self.operand.get(name)
+            if given is not None and self.mine.given[name] == box:
+                self.memories[name] = given
+            else:
+                place = None if given is None else _within(self.mine.given[name], box.start)
+                fill = partial(_filled, box.shape, self.types[name], place)
+                self.memories[name] = self.new(fill, () if given is None else (given,))
+        return self.memories[name]
+
+    def add(self, op: Operation) -> None:
+        if op.kind in ("store", "insert"):
+            self._write(op)
+            return
+        box = self.mine.values.get(op.result)
+        if box is None:
+            return
+        if op.kind == "number":
+            place = self.place()
+            self.numbers.append((place, op.function, op.axes[0], op.dtype))
+        elif op.kind == "load":
+            (name,) = op.operands
+            place = self.new(_cutting(self.mine.memories[name], box), [self.held(name)])
+        else:
+            shapes = [self.shapes[operand] for operand in op.operands]
+            boxes = [self.mine.values[operand] for operand in op.operands]
+            compute = _computing(op, box, shapes, boxes)
+            place = self.new(compute, [self.values[operand] for operand in op.operands])
+        self.values[op.result] = place
+
+    def _write(self, op: Operation) -> None:
+        """The memory is another one afterwards, since values are parts of what was there."""
+        value, name = op.operands
+        if name not in self.mine.memories or value not in self.values:
+            return
+        held, box = self.mine.memories[name], self.mine.values[value]
+        if op.kind == "store" and box.contains(held):
+            self.memories[name] = self.new(_cutting(box, held), [self.values[value]])
+            return
+        write = _inserting(op, self.shapes[value], box, held)
+        if write is not None:
+            self.memories[name] = self.new(write, [self.held(name), self.values[value]])
 
 
-def _written(op: Operation, value: Shard, memories: Mapping[str, Shard]) -> Shard:
-    """The memory with the value in it: another one, since values are parts of what was there."""
-    held = memories[op.operands[1]]
-    part = op.part or tuple((0, d, 1) for d in range(len(value.shape)))
-    wanted = _placed_within(part, value.shape, held.box)
-    wanted = None if wanted is None else wanted.intersection(value.box)
+def _with_ends(steps: Sequence[_Step], kept: Set[int]) -> tuple[_Step, ...]:
+    """What nobody looks at behind a step is done there."""
+    seen = set(kept)
+    found: list[_Step] = []
+    for step in reversed(steps):
+        done = tuple(dict.fromkeys(p for p in (*step.operands, step.result) if p not in seen))
+        seen.update(done)
+        found.append(step._replace(done=done))
+    return tuple(reversed(found))
+
+
+def _filled(
+    shape: tuple[int, ...], kind: np.dtype, place: tuple[Any, ...] | None, *given: np.ndarray
+) -> np.ndarray:
+    """Zeros, and what is given at its place."""
+    made = np.zeros(shape, kind)
+    for part in given:
+        made[place] = part
+    return made
+
+
+def _inserting(
+    op: Operation, shape: tuple[int, ...], box: Box, held: Box
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """A value of that shape, of which there is a box, into a memory; None where it has no place in
+    what is held of that.
+    """
+    part = op.part or tuple((0, d, 1) for d in range(len(shape)))
+    wanted = _placed_within(part, shape, held)
+    wanted = None if wanted is None else wanted.intersection(box)
     if wanted is None:
-        return held
-    changed = held.part.copy()
+        return None
     used = [dim for _, dim, _ in part if dim >= 0]
-    source = value.part[_within(wanted, value.start)]
-    source = source[(..., *(slice(None) if d in used else 0 for d in range(source.ndim)))]
-    order = np.argsort(np.argsort(used)) if used else ()
+    # Of a dimension that has no place in the memory there is one element.
+    taken = enumerate(zip(*wanted, box.start, strict=True))
+    source = (..., *(slice(a - s, b - s) if d in used else a - s for d, (a, b, s) in taken))
+    order = np.argsort(np.argsort(used)) if used != sorted(used) else None
     target = tuple(
         offset - low
         if dim < 0
         else _span(offset + step * wanted.start[dim] - low, wanted.shape[dim], step)
         for (offset, dim, step), low in zip(part, held.start, strict=True)
     )
-    changed[target] = source.transpose(order) if len(order) > 1 else source
-    return Shard(held.shape, held.start, changed)
+
+    def write(before: np.ndarray, value: np.ndarray) -> np.ndarray:
+        after = before.copy()
+        given = value[source]
+        after[target] = given if order is None else given.transpose(order)
+        return after
+
+    return write
 
 
 def _within(box: Box, start: Sequence[int]) -> tuple[Any, ...]:
@@ -289,77 +441,94 @@ def _span(first: int, count: int, step: int) -> slice:
     return slice(first, stop if stop >= 0 else None, step) if count else slice(0, 0)
 
 
-def _cut(shard: Shard, box: Box) -> np.ndarray:
-    if shard.start == box.start and shard.part.shape == box.shape:
-        return shard.part
-    return shard.part[_within(box, shard.start)]
+def _cutting(held: Box, box: Box) -> Callable[[np.ndarray], np.ndarray]:
+    """Of a part, the box."""
+    if held == box:
+        return _same
+    return itemgetter(_within(box, held.start))
 
 
-def _computed(op: Operation, box: Box, operands: Sequence[Shard]) -> np.ndarray:
-    if op.kind == "number":
-        return np.asarray(op.number, op.dtype)
+def _same(part: np.ndarray) -> np.ndarray:
+    return part
+
+
+def _computing(
+    op: Operation, box: Box, shapes: Sequence[tuple[int, ...]], boxes: Sequence[Box]
+) -> Callable[..., np.ndarray]:
+    """That box of the result, of parts that lie at those boxes of operands of those shapes."""
     if op.kind == "index":
         (dim,) = op.axes
         along = np.arange(box.start[dim], box.stop[dim])
         line = along.reshape(tuple(-1 if d == dim else 1 for d in range(len(op.shape))))
-        return np.broadcast_to(line, box.shape)
+        places = np.broadcast_to(line, box.shape)
+        return lambda: places
     if op.kind == "view":
-        return _viewed(operands[0], op.part, box)
+        return _viewing(op.part, boxes[0], box)
     if op.kind == "reshape":
-        return _reshaped(operands[0], op.shape, box)
+        return _reshaping(shapes[0], boxes[0], op.shape, box)
+    asked = _asked(op, box, dict(zip(op.operands, shapes, strict=True)))
     if op.kind == "reduce":
-        (asked,) = _asked(op, box, {op.operands[0]: operands[0].shape})
-        return _reduced(op, _cut(operands[0], asked), box)
-    if op.kind == "matmul":
-        asked = _factors(box, op.shape, operands[0].shape, operands[1].shape)
-        return _multiplied(
-            op, box, *(_cut(each, its) for each, its in zip(operands, asked, strict=True))
-        )
-    span = box.shape
-    parts = [
-        each.part
-        if not each.shape or (each.part.shape == span and each.start == box.start)
-        else _cut(each, _aligned(box, op.shape, each.shape))
-        for each in operands
-    ]
-    if op.kind == "cast":
-        return _cast(parts[0], op.dtype)
+        compute: Callable[..., np.ndarray] = partial(_reduced, op, box)
+    elif op.kind == "matmul":
+        compute = partial(_multiplied, op, box)
+    elif op.kind == "cast":
+        compute = partial(_cast, kind=op.dtype)
+    else:
+        compute = _elementwise(op)
+    if all(held == its for held, its in zip(boxes, asked, strict=True)):
+        return compute
+    cuts = [_cutting(held, its) for held, its in zip(boxes, asked, strict=True)]
+    return lambda *parts: compute(*[cut(part) for cut, part in zip(cuts, parts, strict=True)])
+
+
+def _elementwise(op: Operation) -> Callable[..., np.ndarray]:
     if op.kind == "where":
-        return np.where(*parts)
-    function = _SPECIAL.get(op.function)
-    if function is None:
-        names = UNARY if op.kind == "unary" else BINARY
-        function = getattr(np, names[op.function])
-    return np.asarray(function(*parts)).astype(op.dtype, copy=False)
+        return np.where
+    names = UNARY if op.kind == "unary" else BINARY
+    function = _SPECIAL.get(op.function) or getattr(np, names[op.function])
+    kind = op.dtype
+
+    def compute(*parts: np.ndarray) -> np.ndarray:
+        found = np.asarray(function(*parts))
+        return found if found.dtype == kind else found.astype(kind)
+
+    return compute
 
 
-def _viewed(shard: Shard, part: Part, box: Box) -> np.ndarray:
+def _viewing(part: Part, held: Box, box: Box) -> Callable[[np.ndarray], np.ndarray]:
     used = [dim for _, dim, _ in part if dim >= 0]
     places = (
         offset - low
         if dim < 0
         else _span(offset + step * box.start[dim] - low, box.shape[dim], step)
-        for (offset, dim, step), low in zip(part, shard.start, strict=True)
+        for (offset, dim, step), low in zip(part, held.start, strict=True)
     )
-    taken = shard.part[(..., *places)]
-    if used != sorted(used):
-        taken = taken.transpose(np.argsort(used))
-    if taken.shape == box.shape:
-        return taken
-    spread = tuple(n if d in used else 1 for d, n in enumerate(box.shape))
-    return np.broadcast_to(taken.reshape(spread), box.shape)
+    index = (..., *places)
+    order = np.argsort(used) if used != sorted(used) else None
+    shape = box.shape
+    spread = tuple(n if d in used else 1 for d, n in enumerate(shape))
+
+    def view(held: np.ndarray) -> np.ndarray:
+        taken = held[index]
+        if order is not None:
+            taken = taken.transpose(order)
+        return (
+            taken if taken.shape == box.shape else np.broadcast_to(taken.reshape(spread), box.shape)
+        )
+
+    return view
 
 
-def _reshaped(shard: Shard, shape: Sequence[int], box: Box) -> np.ndarray:
-    if shard.part.shape == shard.shape and box.shape == tuple(shape):
-        return shard.part.reshape(box.shape)
-    flat = shard.part.reshape(-1)
-    first = shard.start[0] * prod(shard.shape[1:]) if shard.shape else 0
-    places = np.asarray(-first)
+def _reshaping(
+    before: tuple[int, ...], held: Box, shape: tuple[int, ...], box: Box
+) -> Callable[[np.ndarray], np.ndarray]:
+    if held.shape == before and box.shape == shape:
+        return lambda part: part.reshape(shape)
+    places = np.asarray(-held.start[0] * prod(before[1:]) if before else 0)
     for d in range(len(shape)):
         along = np.arange(box.start[d], box.stop[d]) * prod(shape[d + 1 :])
         places = places[..., None] + along
-    return flat[places]
+    return lambda part: part.reshape(-1)[places]
 
 
 # -- the bits of compiled code ---------------------------------------------------------------------
@@ -416,7 +585,7 @@ _SPECIAL: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def _reduced(op: Operation, x: np.ndarray, box: Box) -> np.ndarray:
+def _reduced(op: Operation, box: Box, x: np.ndarray) -> np.ndarray:
     """Floating-point numbers are added one by one, from 0 on."""
     kept = [d for d in range(x.ndim) if d not in op.axes]
     terms = prod(x.shape[d] for d in op.axes)

@@ -1,12 +1,14 @@
 """Calls to an engine on its own machine, past the controller: 0.1 ms in place of 5.
 
-A call and arrays -> its answer, over a Unix socket in the cluster's private folder. The engine
-reads it in its event loop, in the thread that ipyparallel's calls run in: one after the other.
+A call and arrays -> its answer, over a Unix socket in the cluster's private folder, and large
+arrays through memory that both sides see. The engine reads it in its event loop, in the thread that
+ipyparallel's calls run in: one after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import pickle
 import socket
@@ -19,36 +21,166 @@ from typing import Any
 import numpy as np
 
 _SIZE = struct.Struct("<Q")
+_RECEIVED_BYTES = 1 << 16
+
+STAGE_BYTES = 1 << 20
+"""Of each half of the memory that both ends see: it stays in a core's cache."""
+
+LEAST_STAGED = 1 << 18
+"""Bytes of an array from which on it goes through that memory."""
+
+_READY, _TAKEN = b"r", b"t"
 
 
-def send(line: socket.socket, value: object) -> None:
+class Line:
+    """One end of a line: a socket, and the memory that both ends see, where the system has such.
+
+    Arrays that are large go through its halves in turn: one end fills a half while the other copies
+    what is in the other.
+    """
+
+    def __init__(self, end: socket.socket, stage: np.ndarray | None = None) -> None:
+        self.end, self.stage = end, stage
+        self._ahead = bytearray()
+
+    def close(self) -> None:
+        self.end.close()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.end.sendall(data)
+
+    def read(self, size: int, ahead: int = 0) -> bytearray:
+        """So many bytes; EOFError where the other side has gone. ahead: that may be taken with them
+        where they are there: of this message, since whoever waits for the next one polls.
+        """
+        while len(self._ahead) < size:
+            got = self.end.recv(max(size - len(self._ahead), ahead))
+            if not got:
+                raise EOFError
+            self._ahead += got
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def put(self, data: memoryview) -> None:
+        """A large array's bytes, to the other end's `fill`."""
+        if self.stage is None:
+            self.write(data)
+            return
+        source, waiting = np.frombuffer(data, np.uint8), 0
+        for k, low in enumerate(range(0, len(source), STAGE_BYTES)):
+            if waiting == 2:
+                self.read(1)
+                waiting -= 1
+            part = source[low : low + STAGE_BYTES]
+            self.stage[k % 2, : len(part)] = part
+            self.write(_READY)
+            waiting += 1
+        self.read(waiting)
+
+    def fill(self, target: np.ndarray) -> None:
+        """Flat bytes, with what the other end has `put`."""
+        if self.stage is None:
+            _fill(self, target.data)
+            return
+        for k, low in enumerate(range(0, len(target), STAGE_BYTES)):
+            part = target[low : low + STAGE_BYTES]
+            self.read(1)
+            part[:] = self.stage[k % 2, : len(part)]
+            self.write(_TAKEN)
+
+
+def _fill(line: Line, target: memoryview) -> None:
+    ahead = line.read(min(len(line._ahead), len(target)))
+    target[: len(ahead)] = ahead
+    have = len(ahead)
+    while have < len(target):
+        got = line.end.recv_into(target[have:])
+        if not got:
+            raise EOFError
+        have += got
+
+
+def connected(path: str) -> Line:
+    """The first end, of a socket that the other one listens at."""
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(path)
+    if not hasattr(os, "memfd_create"):
+        end.sendall(b"-")
+        return Line(end)
+    memory = os.memfd_create("avial-line")
+    try:
+        os.ftruncate(memory, 2 * STAGE_BYTES)
+        socket.send_fds(end, [b"m"], [memory])
+        return Line(end, _stage(memory))
+    finally:
+        os.close(memory)
+
+
+def accepted(end: socket.socket) -> Line:
+    """The second one."""
+    _, memories, _, _ = socket.recv_fds(end, 1, 1)
+    if not memories:
+        return Line(end)
+    try:
+        return Line(end, _stage(memories[0]))
+    finally:
+        os.close(memories[0])
+
+
+def _stage(memory: int) -> np.ndarray:
+    mapped = mmap.mmap(memory, 2 * STAGE_BYTES)
+    return np.frombuffer(mapped, np.uint8).reshape(2, STAGE_BYTES)
+
+
+def send(line: Line, value: object) -> None:
     """The value, and arrays in it as they are in memory."""
     kept: list[pickle.PickleBuffer] = []
     text = pickle.dumps(value, protocol=5, buffer_callback=kept.append)
     parts = [buffer.raw() for buffer in kept]
     sizes = [len(text), *(part.nbytes for part in parts)]
-    line.sendall(b"".join([_SIZE.pack(len(sizes)), *map(_SIZE.pack, sizes), text]))
+    small = [part for part in parts if part.nbytes < LEAST_STAGED]
+    line.write(b"".join([_SIZE.pack(len(sizes)), *map(_SIZE.pack, sizes), text, *small]))
     for part in parts:
-        line.sendall(part)
+        if part.nbytes >= LEAST_STAGED:
+            line.put(part)
 
 
-def receive(line: socket.socket) -> Any:  # noqa: ANN401 - whatever was sent
-    """What was sent; EOFError where the other side has gone."""
-    (count,) = _SIZE.unpack(_exactly(line, _SIZE.size))
-    sizes = [n for (n,) in _SIZE.iter_unpack(_exactly(line, count * _SIZE.size))]
-    text, *parts = [_exactly(line, size) for size in sizes]
-    return pickle.loads(text, buffers=parts)
+def receive(line: Line) -> Any:  # noqa: ANN401 - whatever was sent
+    """What was sent; EOFError where the other side has gone. A call says where large arrays that it
+    takes are to be (`landings`), which are copied once then.
+    """
+    (count,) = _SIZE.unpack(line.read(_SIZE.size, _RECEIVED_BYTES))
+    sizes = [n for (n,) in _SIZE.iter_unpack(line.read(count * _SIZE.size))]
+    text = line.read(sizes[0])
+    parts = [
+        line.read(size) if size < LEAST_STAGED else np.empty(size, np.uint8) for size in sizes[1:]
+    ]
+    value = pickle.loads(text, buffers=parts)
+    large = [part for part in parts if isinstance(part, np.ndarray)]
+    if large:
+        value, large = _landed(value, large)
+    for part in large:
+        line.fill(part)
+    return value
 
 
-def _exactly(line: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view, have = memoryview(data), 0
-    while have < size:
-        got = line.recv_into(view[have:])
-        if not got:
-            raise EOFError
-        have += got
-    return data
+def _landed(value: Any, large: list[np.ndarray]) -> tuple[Any, list[np.ndarray]]:  # noqa: ANN401
+    """The value, and where its large arrays are to be."""
+    landings = getattr(value[0], "landings", None) if isinstance(value, tuple) else None
+    if landings is None:
+        return value, large
+    call, arguments = value
+    places = landings(arguments)
+    at = {
+        argument.ctypes.data: place
+        for argument, place in zip(arguments, places, strict=True)
+        if place is not None
+    }
+    arguments = tuple(
+        argument if place is None else place
+        for argument, place in zip(arguments, places, strict=True)
+    )
+    return (call, arguments), [at.get(part.ctypes.data, part) for part in large]
 
 
 @dataclass(frozen=True)
@@ -75,14 +207,14 @@ class Listen:
 
 
 def _accept(loop: asyncio.AbstractEventLoop, listening: socket.socket, path: str) -> None:
-    line, _ = listening.accept()
+    end, _ = listening.accept()
     loop.remove_reader(listening)
     listening.close()
     os.unlink(path)
-    loop.add_reader(line, _serve, loop, line)
+    loop.add_reader(end, _serve, loop, accepted(end))
 
 
-def _serve(loop: asyncio.AbstractEventLoop, line: socket.socket) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, line: Line) -> None:
     """One call; the end of the line where the other side has gone."""
     try:
         call, arguments = receive(line)
@@ -92,7 +224,7 @@ def _serve(loop: asyncio.AbstractEventLoop, line: socket.socket) -> None:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             send(line, _failed(error))
     except (EOFError, OSError):
-        loop.remove_reader(line)
+        loop.remove_reader(line.end)
         line.close()
 
 

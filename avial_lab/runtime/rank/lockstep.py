@@ -73,18 +73,23 @@ class Lockstep:
         what: str,
         where: str,
         said: Callable[[], bytes] = bytes,
-    ) -> None:
+        own: bytes = b"",
+    ) -> bool:
         """Returns once all ranks are about to do this. said: what they have to agree in besides.
+        own: in what they may differ; whether they do not is the result.
 
         What nobody can reach any more lives on a rank until its collector comes: where the ranks
         differ, they look again after all have collected.
         """
         if self.over:
             raise ScriptsDiffer(f"{self.over}, and the ranks do nothing together any more")
-        if self._agree(what, said) or (gc.collect() >= 0 and self._agree(what, said)):
+        agree, alike = self._agree(what, said, own)
+        if not agree and gc.collect() >= 0:
+            agree, alike = self._agree(what, said, own)
+        if agree:
             self.notes.clear()
             self.met += 1
-            return
+            return alike
         mine = [*self.notes, *(e for r in self.recorders for e in r.entries()), (what, where)]
         all_of_them = self.comm.allgather(mine)
         self.notes.clear()
@@ -104,19 +109,21 @@ class Lockstep:
             self.meet(_ENDS, why)
         self.over = "this rank's script has ended"
 
-    def _agree(self, what: str, said: Callable[[], bytes]) -> bool:
+    def _agree(self, what: str, said: Callable[[], bytes], own: bytes) -> tuple[bool, bool]:
         digest = blake2b(said(), digest_size=_DIGEST_BYTES)
         for done, _ in self.notes:
             digest.update(done.encode())
         digest.update(what.encode())
-        mine = np.frombuffer(digest.digest(), np.uint8)
-        all_of_them = np.empty((self.comm.size, _DIGEST_BYTES), np.uint8)
+        apart = blake2b(own, digest_size=_DIGEST_BYTES)
+        mine = np.frombuffer(digest.digest() + apart.digest(), np.uint8)
+        all_of_them = np.empty((self.comm.size, 2 * _DIGEST_BYTES), np.uint8)
         try:
             self.patiently(self.comm.Iallgather(mine, all_of_them))
         except BaseException:
             self.over = "a rank was stopped while it waited"  # the others may be anywhere
             raise
-        return bool((all_of_them == mine).all())
+        same = (all_of_them == mine).all(axis=0)
+        return bool(same[:_DIGEST_BYTES].all()), bool(same[_DIGEST_BYTES:].all())
 
     def patiently(self, request: Request) -> None:
         """Wait without taking a core from those that are waited for."""

@@ -65,9 +65,11 @@ class Outcome:
     """What one rank brings back.
 
     results: flat bytes of the rank's result `pieces`. moves: what it counted as sent. copies: to
-    its devices and from them; taken_bytes: the most that it had taken there at once. times: None
+    its devices and from them; taken_bytes: the most that it had taken there at once. touched_bytes:
+    of its own arrays, what is in its memory at the end, whole pages. times: None
     where it did not come to its end. team: the threads it ran on. read: what was asked for of an
-    array that stays, of what this rank holds of it: boxes and their flat bytes.
+    array that stays, of what this rank holds of it: boxes and their flat bytes. way: how messages
+    between devices went, where it drives any.
     """
 
     rank: int
@@ -77,9 +79,11 @@ class Outcome:
     moves: tuple[Move, ...] = ()
     copies: tuple[Copy, ...] = ()
     taken_bytes: tuple[tuple[str, int], ...] = ()
+    touched_bytes: int = 0
     failure: Failure | None = None
     team: Team = field(default_factory=Team)
-    read: tuple[tuple[Box, np.ndarray], ...] = ()
+    read: tuple[tuple[Box, bytes], ...] = ()
+    way: str = ""
 
     def __repr__(self) -> str:
         how = "done" if self.failure is None else self.failure.message

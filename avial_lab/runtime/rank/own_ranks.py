@@ -67,8 +67,7 @@ from avial_lab.runtime.rank.lockstep import Entry, Lockstep
 from avial_lab.runtime.rank.outcome import GRACE_S, Failure, Outcome, ranks_failed
 from avial_lab.runtime.rank.parcels import as_bytes, pack
 from avial_lab.runtime.rank.shards import ShardFunction
-from avial_lab.runtime.rank.traces import trace_of
-from avial_lab.trace import Trace
+from avial_lab.runtime.rank.traces import Ran, ran
 
 T = TypeVar("T")
 
@@ -189,7 +188,7 @@ class OwnRanks:
         """By rank, the physical memory of arrays there."""
         return self.told(TakenBytes()())
 
-    def sweep(self) -> None:
+    def _free(self) -> None:
         """Free what was forgotten: what is made next has its memory, and no fresh pages."""
         if self._dropped:
             numbers = tuple(self._dropped)
@@ -232,7 +231,7 @@ class OwnRanks:
         arrays: Mapping[str, Resident],
         *,
         read: tuple[str, Box, np.dtype] | None = None,
-    ) -> tuple[Trace, np.ndarray | None]:
+    ) -> tuple[Ran, np.ndarray | None]:
         """Run the binary on the arrays of its storages, in place; they then know who holds what.
         read: a box of one of them, which is the other result where it has come along.
         """
@@ -247,6 +246,7 @@ class OwnRanks:
             self._loaded.add(binary.key)
         numbers = {storage: resident.number for storage, resident in arrays.items()}
         self._runs += 1
+        self._free()
         given = given_pieces(arrays)
         asked = read and (storage_table(manifest)[read[0]], read[1])
         call = RunResident(binary.key, self.rank, self._runs, Options(), numbers, given, asked)
@@ -256,7 +256,7 @@ class OwnRanks:
         _raise_failures(binary, outcomes)
         keep_layouts(arrays, outcomes[0].pieces, known=known)
         parts = [part for outcome in outcomes for part in outcome.read]
-        return trace_of(manifest, outcomes), None if read is None else joined(*read[1:], parts)
+        return ran(manifest, outcomes), None if read is None else joined(*read[1:], parts)
 
     def _wait_for_all(self, failure: Failure | None) -> None:
         """Until all ranks have come to the end of the run. Where this one failed in its midst, the
@@ -288,9 +288,11 @@ class OwnRanks:
         results: int,
         *,
         read: tuple[int, Box] | None = None,
+        together: bool = True,
     ) -> StepDone:
         """Library code on arrays, once each rank has of them what it wants; raises what it raises,
-        on all ranks alike. read: a box of a result, which is to come along.
+        on all ranks alike. read: a box of a result, which is to come along. together: as of a
+        ShardStep.
         """
         made = [self.new((), 1) for _ in range(results)]
         numbers = tuple(each.number for each in made)
@@ -298,7 +300,10 @@ class OwnRanks:
             step_operands(resident, dtype, wanted, self.ranks)[self.rank]
             for resident, dtype, wanted in operands
         ]
-        call = ShardStep(function, self.ranks, tuple(plans), parameters, numbers, read)
+        self._free()
+        call = ShardStep(
+            function, self.ranks, tuple(plans), parameters, numbers, read, together=together
+        )
         try:
             answer = call()
         except Exception:  # not what library code raises: the others wait for this rank's messages
@@ -312,9 +317,10 @@ class OwnRanks:
             raise failure
         for k, resident in enumerate(made):
             shape, dtype, _ = answers[0].results[k]
-            resident.storage = new_resident(shape, dtype.itemsize, resident.number).storage
+            itemsize = np.dtype(dtype).itemsize
+            resident.storage = new_resident(shape, itemsize, resident.number).storage
             resident.pieces = _pieces(resident, answers, k)
-        results_made = tuple((r, answers[0].results[k][1]) for k, r in enumerate(made))
+        results_made = tuple((r, np.dtype(answers[0].results[k][1])) for k, r in enumerate(made))
         return StepDone(
             results_made,
             sum(answer.messages for answer in answers),
@@ -366,7 +372,7 @@ def own_ranks() -> OwnRanks:
     """
     number, _ = copies()
     if number == 1:
-        _begin(0)
+        _begin(0, 1)
         return OwnRanks(0, 1)
     from avial_lab.runtime.rank import world
 
@@ -374,15 +380,15 @@ def own_ranks() -> OwnRanks:
     lockstep = Lockstep(comm)
     lockstep.meet("begins to use arrays", "")
     world.release_shared_memory()
-    _begin(comm.rank)
+    _begin(comm.rank, comm.size)
     atexit.register(lambda: lockstep.end(_ending()))
     return OwnRanks(comm.rank, comm.size, lockstep)
 
 
-def _begin(rank: int) -> None:
+def _begin(rank: int, ranks: int) -> None:
     folder = tempfile.mkdtemp(prefix="avial-rank-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    be_a_rank(Journal(Path(folder), rank, pid=os.getpid()))
+    be_a_rank(Journal(Path(folder), rank, pid=os.getpid()), rank, ranks)
     faulthandler.enable()  # a crash is the script's own: its stack belongs on its terminal
 
 

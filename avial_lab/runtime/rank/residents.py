@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,24 +20,35 @@ MOST_FREE_BYTES = 1 << 30
 
 
 def touched_bytes(memory: np.ndarray) -> int:
-    """Of whole pages; all of it where the system does not tell which are there."""
+    """Of whole pages, and what of its first and last page is its own; all of it where the system
+    does not tell which are there.
+    """
     if not memory.nbytes:
         return 0
-    pages = np.zeros(-(-memory.nbytes // mmap.PAGESIZE), np.uint8)
+    begin, page = memory.ctypes.data, mmap.PAGESIZE
+    end, first = begin + memory.nbytes, begin - begin % page
+    there = np.zeros(-(-(end - first) // page), np.uint8)
     try:
         ask = ctypes.CDLL(None).mincore
     except AttributeError:
         return memory.nbytes
-    place, size = ctypes.c_void_p(memory.ctypes.data), ctypes.c_size_t(memory.nbytes)
-    if ask(place, size, ctypes.c_void_p(pages.ctypes.data)):
+    place, size = ctypes.c_void_p(first), ctypes.c_size_t(end - first)
+    if ask(place, size, ctypes.c_void_p(there.ctypes.data)):
         return memory.nbytes
-    return int((pages & 1).sum()) * mmap.PAGESIZE
+    own = np.full(there.size, page)
+    own[0] -= begin - first
+    own[-1] -= first + page * there.size - end
+    return int(own[(there & 1) != 0].sum())
 
 
 @dataclass
 class Residents:
-    """The resident arrays of this process by their numbers, which the client deals out."""
+    """The resident arrays of this process by their numbers, which the client deals out. rank,
+    ranks: whose rows, as loops are divided, are dense in memory.
+    """
 
+    rank: int = 0
+    ranks: int = 1
     arrays: dict[int, np.ndarray] = field(default_factory=dict)
     free: dict[int, list[np.ndarray]] = field(default_factory=dict)
 
@@ -44,8 +56,12 @@ class Residents:
         """The memory of the array, made where it is new: its contents are then undefined."""
         if number not in self.arrays:
             again = self.free.get(nbytes)
-            self.arrays[number] = again.pop() if again else mapped_bytes(nbytes)
+            self.arrays[number] = again.pop() if again else self._made(nbytes)
         return self.arrays[number]
+
+    def _made(self, nbytes: int) -> np.ndarray:
+        first, end = (nbytes * r // self.ranks for r in (self.rank, self.rank + 1))
+        return mapped_bytes(nbytes, dense=(first, end))
 
     def taken_bytes(self) -> int:
         """Of physical memory: pages that were touched, of arrays and of what is held for new
@@ -54,11 +70,12 @@ class Residents:
         free = (memory for those in self.free.values() for memory in those)
         return sum(map(touched_bytes, (*self.arrays.values(), *free)))
 
-    def drop(self, number: int) -> None:
-        """What an array that was never touched here leaves is nothing."""
-        memory = self.arrays.pop(number, None)
-        if memory is None:
-            return
-        held = sum(size * len(those) for size, those in self.free.items())
-        if held + memory.nbytes <= MOST_FREE_BYTES:
-            self.free.setdefault(memory.nbytes, []).append(memory)
+    def drop(self, numbers: Iterable[int]) -> None:
+        """The memory of these arrays is free; one that was never touched here has none."""
+        for number in numbers:
+            memory = self.arrays.pop(number, None)
+            if memory is None:
+                continue
+            held = sum(size * len(those) for size, those in self.free.items())
+            if held + memory.nbytes <= MOST_FREE_BYTES:
+                self.free.setdefault(memory.nbytes, []).append(memory)

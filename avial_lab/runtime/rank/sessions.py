@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from avial_lab.artifact.device_memory import Stay
 from avial_lab.artifact.manifest import DerivedMessages, KnownMessages, Manifest
 from avial_lab.core.device_arrays import DeviceArray
 from avial_lab.core.runtime_constants import ASSERTED, ErrorCode
@@ -38,6 +39,7 @@ from avial_lab.trace import Copy, Move
 @dataclass(frozen=True)
 class Seat:
     """What a rank runs a program with. memory: flat bytes by storage, in the manifest's order.
+    held: what each rank holds of the caller's arrays. stays: what devices are foreseen to hold.
     room: memory for so many events. given: the
     caller's arrays on devices, and their places, by storage.
     """
@@ -45,6 +47,8 @@ class Seat:
     program: LoadedProgram
     rank: int
     memory: Mapping[str, np.ndarray]
+    held: tuple[Piece, ...]
+    stays: tuple[Stay, ...]
     journal: Journal
     recorder: ClockRecorder
     room: Callable[[int], np.ndarray]
@@ -116,13 +120,13 @@ class StepSession:
         if self.manifest.drivers:
             addresses = [data.ctypes.data for data in self.seat.memory.values()]
             ran = address(self._rows[self._stamps :]) if traced else 0
-            self._given = given_rows(self.manifest, self.seat.given, complete=True)
+            self._given = given_rows(self.manifest, self.seat, complete=True)
             tell_given(self.seat.program, self._given)
             self._places.begin(
                 self.manifest.storages,
                 addresses,
                 devices=self.seat.devices,
-                stays=self.manifest.stays,
+                stays=self.seat.stays,
                 ran=ran,
             )
 
@@ -200,19 +204,19 @@ class OwnedSession:
             }
         )
         manifest = self.manifest
-        rows = given_rows(manifest, seat.given, complete=bool(manifest.rounds))
+        rows = given_rows(manifest, seat, complete=bool(manifest.rounds))
         if manifest.drivers:
             self._told = choose(
                 seat.program, seat.devices, manifest.storages, manifest.ranks, manifest.drivers,
-                manifest.stays,
+                seat.stays,
             )  # fmt: skip
             tell_given(seat.program, rows)
         addresses = [data.ctypes.data for data in seat.memory.values()]
         self._ownership.setup(self.manifest.ranks, seat.rank, addresses)
         if manifest.drivers and not self._ownership.error:
-            check_room(seat.program, manifest.ranks, seat.rank, manifest.drivers, manifest.stays)
+            check_room(seat.program, manifest.ranks, seat.rank, manifest.drivers, seat.stays)
         self._ownership.keep_at(dict(self.manifest.homes))
-        self._ownership.give(self.manifest.inputs)
+        self._ownership.give(seat.held)
 
     def run(self) -> None:
         if not self._ownership.error:
@@ -248,7 +252,7 @@ class OwnedSession:
         )
 
     def moves(self) -> tuple[Move, ...]:
-        return self._ownership.moves()
+        return self._ownership.moves(self.manifest.ranks)
 
     def copies(self) -> tuple[Copy, ...]:
         return self._ownership.copies(self.manifest.ranks)
@@ -260,13 +264,12 @@ class OwnedSession:
         return taken_bytes(self.seat.program, manifest.ranks, manifest.drivers)
 
 
-def given_rows(
-    manifest: Manifest, given: Mapping[str, tuple[DeviceArray, int]], *, complete: bool
-) -> np.ndarray:
+def given_rows(manifest: Manifest, seat: Seat, *, complete: bool) -> np.ndarray:
     """`GivenArray` of devices/places.h, a row for each. What is there is saved where the program is
     foreseen to write it, or where nobody knows (not `complete`).
     """
-    written = {(stay.storage, stay.place) for stay in manifest.stays}
+    given = seat.given
+    written = {(stay.storage, stay.place) for stay in seat.stays}
     rows = [
         (
             number,

@@ -394,25 +394,48 @@ def _within(numbers: np.ndarray, extent: int) -> np.ndarray:
 
 
 def uniform(
-    operands: Sequence[Shard], peers: Peers, *, seed: int, drawn: int, shape: tuple[int, ...]
+    operands: Sequence[Shard],
+    peers: Peers,
+    *,
+    generator: str,
+    state: Mapping[str, Any],
+    shape: tuple[int, ...],
 ) -> list[Shard]:
-    """What `numpy.random.Generator(numpy.random.Philox(seed)).random(shape)` gives after `drawn`
-    numbers: each rank makes its own rows, since Philox (Salmon et al. 2011) can begin anywhere.
+    """What a generator of NumPy's in that state gives as `random(shape)`: each rank makes its own
+    rows, since it can begin anywhere (Philox: Salmon et al. 2011; PCG64: O'Neill 2014).
     """
     del operands
     rows = shape[0]
     each = int(np.prod(shape[1:], dtype=np.int64))
     low, high = (rows * r // peers.size for r in (peers.rank, peers.rank + 1))
-    first = drawn + low * each
-    bits = np.random.Philox(seed)
-    bits.advance(first // PHILOX_WORDS)
-    bits.random_raw(first % PHILOX_WORDS)
+    bits = getattr(np.random, generator)(0)
+    bits.state = state
+    pass_over(bits, low * each)
     part = np.random.Generator(bits).random((high - low) * each)
     return [Shard(shape, (low, *(0,) * (len(shape) - 1)), part.reshape(high - low, *shape[1:]))]
 
 
-PHILOX_WORDS = 4
-"""Numbers of 64 bits for one value of its counter."""
+ADVANCING = ("PCG64", "PCG64DXSM", "Philox")
+"""NumPy's generators of words of 64 bits that can begin anywhere."""
+
+_PHILOX_WORDS = 4
+"""Words for one value of its counter."""
+
+
+def pass_over(bits: Any, words: int) -> None:  # noqa: ANN401 - NumPy's have no common `advance`
+    """Leave so many words of 64 bits out; half of one that is kept for later stays."""
+    before = bits.state
+    if "buffer_pos" in before:  # Philox begins a block anew where it advances
+        left = _PHILOX_WORDS - before["buffer_pos"]
+        if words > left:
+            words -= left
+            bits.advance(words // _PHILOX_WORDS)
+            words %= _PHILOX_WORDS
+        bits.random_raw(words)
+    else:
+        bits.advance(words)
+    kept = {name: before[name] for name in ("has_uint32", "uinteger")}
+    bits.state = {**bits.state, **kept}
 
 
 def loaded(

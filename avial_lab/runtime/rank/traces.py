@@ -5,7 +5,9 @@ Manifest, Times of all ranks -> Trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +17,27 @@ from avial_lab.core.runtime_constants import RunEvent
 from avial_lab.machine.devices import kind_named, label_with
 from avial_lab.runtime.rank.clock import Times, aligned
 from avial_lab.runtime.rank.outcome import Outcome
-from avial_lab.trace import EventKind, Total, Trace
+from avial_lab.trace import EventKind, Move, Total, Trace
+
+
+@dataclass
+class Ran:
+    """A run that is over: what its ranks sent, and its Trace, which is made when somebody looks at
+    it; runs of some ten microseconds are often followed by the next.
+    """
+
+    moves: tuple[Move, ...]
+    make: Callable[[], Trace]
+
+    @cached_property
+    def trace(self) -> Trace:
+        return self.make()
+
+
+def ran(manifest: Manifest, outcomes: Sequence[Outcome]) -> Ran:
+    """As `trace_of`, later."""
+    moves = tuple(move for outcome in outcomes for move in outcome.moves)
+    return Ran(moves, lambda: trace_of(manifest, outcomes))
 
 
 def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
@@ -27,6 +49,7 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
     rows.sort(key=lambda row: (row.start_ns, row.end_ns, row.rank))
     origin = rows[0].start_ns if rows else 0
     moves = tuple(move for outcome in ranks for move in outcome.moves)
+    held = tuple(outcome.touched_bytes for outcome in ranks)
     dropped = tuple(taken[rank].dropped for rank in sorted(taken))
     return Trace(
         ranks=manifest.ranks,
@@ -36,6 +59,7 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         moves=moves,
         copies=tuple(copy for outcome in ranks for copy in outcome.copies),
         taken_bytes=tuple(sorted(taken for each in ranks for taken in each.taken_bytes)),
+        held_bytes=held if any(held) else (),
         clock_error_s=_clock_error_s(taken.values()),
         around=tuple(row.event(origin) for row in _asides(taken)) if rows else (),
         totals=tuple(total for rank, times in taken.items() for total in _totals(rank, times)),
@@ -43,9 +67,17 @@ def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:
         turns=next((times.turns for times in taken.values()), ()),
         ends_s=_ends_s(taken, origin) if any(dropped) else (),
         threads=tuple(outcome.team.count for outcome in ranks),
-        note="; ".join(dict.fromkeys(o.team.note for o in ranks if o.team.note)),
+        note="; ".join(dict.fromkeys(filter(None, _notes(ranks, moves)))),
         machine="; ".join(dict.fromkeys(t.machine for t in taken.values() if t.machine)),
     )
+
+
+def _notes(outcomes: Iterable[Outcome], moves: Iterable[Move]) -> Iterator[str]:
+    """Of threads; and which way messages between devices went, where there were any."""
+    between = any(move.devices for move in moves)
+    for outcome in outcomes:
+        yield outcome.team.note
+        yield outcome.way if between else ""
 
 
 def _clock_error_s(taken: Iterable[Times]) -> float:

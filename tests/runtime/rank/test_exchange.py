@@ -54,7 +54,7 @@ def test_a_ranks_own_arrays_begin_in_different_places_of_a_page():
         entry="f", ranks=1, buffers=(), storages=storages, inputs=(), results=(), phases=(),
         uses_mpi=False,
     )  # fmt: skip
-    memory = engine.allocate(own, 0, (), kept={})
+    memory = engine.allocate(own, (), (), kept={})
     places = [each.ctypes.data % mmap.PAGESIZE for each in memory.values()]
     assert len(set(places)) == 3
     assert all(place % ALIGNMENT == 0 for place in places)

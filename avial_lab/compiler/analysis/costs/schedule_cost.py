@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.costs.traffic import Layouts, PhaseWork, Traffic, phase_work
+from avial_lab.compiler.analysis.costs.traffic import (
+    ALL,
+    Layouts,
+    PhaseWork,
+    Traffic,
+    phase_work,
+)
 from avial_lab.compiler.analysis.costs.work import Unknown
 from avial_lab.compiler.analysis.polyhedral.loop_ends import known_ends
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
-from avial_lab.compiler.ir.attributes import IFS, PHASES, SPLIT
+from avial_lab.compiler.ir.attributes import IFS, LIES, PHASES, SPLIT, WHERE_IT_LIES
+from avial_lab.compiler.ir.dialects.avial import buffer_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.phases import reduced_arrays
 from avial_lab.machine.constants import (
@@ -90,13 +97,15 @@ class Spent:
 class Cost:
     """What a program takes on one rank and on `ranks`, as far as that is known before it runs.
 
-    footprint: bytes of all its arrays. Loops that others bound, as in triangles, are as long as in
-    the middle of those; branches are taken.
+    footprint: bytes of all its arrays; gathered: those that one rank would be sent if it ran all of
+    it, None where nothing is known of how they lie before. Loops that others bound, as in
+    triangles, are as long as in the middle of those; branches are taken.
     """
 
     ranks: int
     cpu: Cpu
     footprint: int = 0
+    gathered: float | None = None
     _middles: dict[ir.Value, int] = field(default_factory=dict)
 
     def of(self, schedule: ir.Operation) -> Spent:
@@ -104,7 +113,13 @@ class Cost:
         self._middles.clear()  # those of another program
         sizes = {use.array: use.total * use.itemsize for w in works.values() for use in w.uses}
         self.footprint = sum(sizes.values())
-        return self._block(schedule.regions[0].blocks[0], works, Layouts(self.ranks))
+        lying = lying_before(schedule)
+        if lying:
+            read = {use.array for w in works.values() for use in w.uses if not use.writes}
+            divided = {array for array, dims in lying.items() if array in read and ALL not in dims}
+            away = (self.ranks - 1) / self.ranks
+            self.gathered = sum(sizes[array] for array in divided) * away
+        return self._block(schedule.regions[0].blocks[0], works, Layouts(self.ranks, lying))
 
     def _block(
         self, block: ir.Block, works: Mapping[ir.Operation, PhaseWork], layouts: Layouts
@@ -169,4 +184,20 @@ def work_in(phase: ir.Operation) -> PhaseWork:
     """Raises Unknown."""
     scop = read_scop(phase)
     divided = [loop for loop in scop.loops if SPLIT in loop.op.attributes]
-    return phase_work(scop, divided, reduced_arrays(phase))
+    roams = any(WHERE_IT_LIES in loop.op.attributes for loop in scop.loops)
+    return replace(phase_work(scop, divided, reduced_arrays(phase)), roams=roams)
+
+
+def lying_before(schedule: ir.Operation) -> dict[ir.Value, set[int]]:
+    """How arguments of the function lie before the run, of those that say it."""
+    found: dict[ir.Value, set[int]] = {}
+    for array in map(buffer_of, schedule.operands):
+        if not isinstance(array.owner, ir.Block):
+            continue
+        function = array.owner.owner.operation
+        if "arg_attrs" in function.attributes:
+            number = ir.BlockArgument(array).arg_number
+            told = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[number])
+            if LIES in told:
+                found[array] = {ir.IntegerAttr(told[LIES]).value}
+    return found

@@ -35,7 +35,8 @@ ALL, ONE = -1, -2
 class PhaseWork:
     """One execution of a phase: its arithmetic in `flops` of the peak (`weights.py`; of the widest
     floats, `itemsize` bytes), and what it goes through. `divided` among the ranks, or on one;
-    `reduced` arrays are combined.
+    `reduced` arrays are combined. roams: it runs each time on the rank that has most of what it
+    reads.
     """
 
     flops: int
@@ -43,6 +44,7 @@ class PhaseWork:
     uses: tuple[Use, ...]
     divided: bool
     reduced: frozenset[ir.Value]
+    roams: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -117,19 +119,19 @@ class Layouts:
             if use.array in work.reduced:
                 continue
             if not use.writes:
-                traffic += self._read(use, divided=work.divided)
+                traffic += self._read(use, work)
         for use in work.uses:
             if use.writes:
                 traffic += self._write(use, work)
         # What one rank has for another in a phase is one message.
         return Traffic(traffic.nbytes, min(traffic.waits, 1))
 
-    def _read(self, use: Use, *, divided: bool) -> Traffic:
+    def _read(self, use: Use, work: PhaseWork) -> Traffic:
         held = self.held.get(use.array)
-        if held is None or ALL in held:
+        if held is None or ALL in held or (work.roams and 2 * use.elements < use.total):
             return Traffic()
         away = (self.ranks - 1) / self.ranks
-        if not divided:
+        if not work.divided:
             wanted, nbytes = {ONE}, use.nbytes * away
         elif use.follows:
             if use.follows & held:

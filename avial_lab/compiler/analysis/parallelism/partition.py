@@ -31,10 +31,10 @@ from avial_lab.compiler.analysis.polyhedral.operations import LOOPS
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.scop import ArrayKind, Loop, Scop, Statement
 from avial_lab.compiler.analysis.polyhedral.trip_counts import trip_count
-from avial_lab.compiler.ir.attributes import DIVIDED
+from avial_lab.compiler.ir.attributes import DIVIDED, WHERE_IT_LIES
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.nesting import parent_of
+from avial_lab.compiler.ir.nesting import body_of, parent_of
 from avial_lab.compiler.ir.operations import operations_in
 
 
@@ -67,6 +67,8 @@ class Scalar:
 
 
 Node = Split | Around | Sequential | Scalar
+
+_WHERE = "each turn runs where most of what it reads lies"
 
 SOME = 4
 """Fewer iterations than this (a window of a stencil) are not split at each turn of a loop."""
@@ -195,6 +197,10 @@ class _Partition:
         nest = self._nest(op)
         if not nest.statements:
             return None
+        if WHERE_IT_LIES in op.attributes:
+            return Sequential(op, (_WHERE,))
+        if any(WHERE_IT_LIES in inner.attributes for inner in body_of(op)):
+            return Around(op, self.block(op.regions[0].blocks[0]), (_WHERE,))
         found = self._splitter.split(nest)
         if isinstance(found, Split):
             return found

@@ -12,9 +12,11 @@ from mlir import ir
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MOVES, meshes_in, placement_of
+from avial_lab.compiler.ir.sums_of_parts import summed_axes, ways_to_sum
 from avial_lab.core.regions import Box
 from avial_lab.core.words import format_bytes
-from avial_lab.planning.tensor_placement import Kind, Mesh, Placement, divided_sums
+from avial_lab.planning.sum_algorithms import SumBy, cost_of_sum
+from avial_lab.planning.tensor_placement import COPY, Kind, Mesh, Placement, divided_sums
 
 
 def told_of(module: ir.Operation, function: ir.Operation) -> tuple[str, ...]:
@@ -51,7 +53,9 @@ def _moves(block: ir.Block, meshes: Mapping[str, Mesh]) -> Iterator[str]:
         assert have is not None
         assert made is not None
         given = isinstance(value.owner, ir.Block)
-        nbytes = 0 if given else moved_elements(value.type.shape, have, made) * _itemsize(value)
+        ways = ways_to_sum(op, summed_axes(have, made))
+        elements = 0 if given else moved_elements(value.type.shape, have, made, ways)
+        nbytes = elements * _itemsize(value)
         name = name_of(value.location)
         told = "the caller's, nothing is sent" if given else f"up to {format_bytes(nbytes)} sent"
         shape = "x".join(map(str, value.type.shape)) or "a number"
@@ -59,13 +63,15 @@ def _moves(block: ir.Block, meshes: Mapping[str, Mesh]) -> Iterator[str]:
         yield f"{op.name} of {what} from {_where(have)} to {_where(made)}: {told}"
 
 
-def moved_elements(shape: list[int], have: Placement, made: Placement) -> int:
+def moved_elements(
+    shape: list[int], have: Placement, made: Placement, ways: Mapping[int, SumBy] | None = None
+) -> int:
     """Elements that go from one device to another, each as often as it does, where every device
     reads what it then has.
 
     Partial results of n devices go once round a ring in blocks, (n - 1) blocks a device, and then
-    to whoever reads them; every other element goes from one device that has it to those that read
-    it and have not.
+    to whoever reads them, or as `ways` says by axis; every other element goes from one device that
+    has it to those that read it and have not.
     """
     shape = list(shape)
     total, mesh = 0, have.mesh
@@ -73,6 +79,11 @@ def moved_elements(shape: list[int], have: Placement, made: Placement) -> int:
     for axis, along in enumerate(have.along):
         changes = made.mesh != mesh or made.along[axis] != along
         if along.kind.is_partial and changes and not mesh.is_time(axis):
+            way = (ways or {}).get(axis, SumBy.RING)
+            if way is not SumBy.RING:  # everybody has them then
+                total += _sent_for_sums(shape, current, axis, way)
+                current = current.with_axis(axis, COPY)
+                continue
             total += _around_ring(shape, current, axis)
             current = current.with_axis(axis, divided_sums(shape, current, axis))
     if current.is_partial:  # over time, on one device
@@ -85,6 +96,12 @@ def _around_ring(shape: list[int], placement: Placement, axis: int) -> int:
     parts = placement.mesh.axes[axis]
     boxes = (placement.box(shape, point) for point, _ in _once(placement))
     return sum(box.size for box in boxes) // parts * (parts - 1)
+
+
+def _sent_for_sums(shape: list[int], placement: Placement, axis: int, way: SumBy) -> int:
+    boxes = (placement.box(shape, point) for point, _ in _once(placement) if not point[axis])
+    cost = cost_of_sum(way, placement.mesh.axes[axis], 1)
+    return sum(box.size for box in boxes) * int(cost.sent_bytes)
 
 
 def _once(placement: Placement) -> Iterator[tuple[tuple[int, ...], int]]:

@@ -5,14 +5,14 @@ Shape -> affine loops, with what is made meanwhile as their body.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import affine
 
-from avial_lab.compiler.ir.attributes import DIVIDED
+from avial_lab.compiler.ir.attributes import DIVIDED, WHERE_IT_LIES
 
 NAMES = "ijklmnop"
 """Of the loops, from the outside to the inside."""
@@ -48,26 +48,58 @@ def dims(count: int) -> Forms:
 
 
 @contextmanager
-def nest(shape: Sequence[int], *, by_parts: bool = False) -> Iterator[Nest]:
-    """Loops over all elements of that shape; what is made meanwhile is their body. by_parts: what
-    lies along the first dimension are parts, of which each rank has some.
+def nest(
+    shape: Sequence[int],
+    *,
+    first: int = 0,
+    in_parts: str = "",
+    by_parts: bool = False,
+    on_one: bool = False,
+) -> Iterator[Nest]:
+    """Loops over all elements of that shape; what is made meanwhile is their body. first: the
+    dimension of the outermost, which is divided; in_parts: how, if not in one for each rank.
+    by_parts: what lies along the first dimension are parts, of which each rank has some. on_one:
+    one rank runs all of it.
     """
     with ExitStack() as stack:
-        variables = tuple(_loop(stack, d, 0, extent) for d, extent in enumerate(shape))
-        if by_parts:
-            _mark(variables[0])
+        variables = _loops(stack, shape, first)
+        if by_parts or first or in_parts:
+            _mark(variables[first], in_parts=in_parts)
+        if on_one and variables:
+            _mark(variables[first], WHERE_IT_LIES)
         yield Nest(variables)
 
 
+def _loops(
+    stack: ExitStack, shape: Sequence[int], first: int, depth: int = 0
+) -> tuple[ir.Value, ...]:
+    """The variables by dimension, that of the outermost loop is the `first`; inside of `depth`
+    others.
+    """
+    order = sorted(range(len(shape)), key=lambda d: (d != first, d))
+    made = {d: _loop(stack, depth + d, 0, shape[d]) for d in order}
+    return tuple(made[d] for d in range(len(shape)))
+
+
 @contextmanager
-def nest_in_parts(shape: Sequence[int], cut: int, parts: int) -> Iterator[tuple[Nest, Forms]]:
+def nest_in_parts(
+    shape: Sequence[int],
+    cut: int,
+    parts: int,
+    made: Sequence[int] = (),
+    begin: Callable[[Nest], None] | None = None,
+) -> Iterator[tuple[Nest, Forms]]:
     """The same, part after part of dimension `cut`, in blocks as ranks have them; with the places
-    in the whole array. The first variable is the number of the part.
+    in the whole array. The first variable is the number of the part. What a part makes, of shape
+    `made`, may `begin` first.
     """
     whole = shape[cut]
     part = ir.AffineExpr.get_dim(0)
     with ExitStack() as stack:
         variables = [_loop(stack, 0, 0, parts)]
+        if begin is not None:
+            with ExitStack() as inner:
+                begin(Nest((variables[0], *_loops(inner, made, 0, depth=1))))
         forms: list[ir.AffineExpr] = []
         for d, extent in enumerate(shape):
             form = ir.AffineExpr.get_dim(d + 1)
@@ -77,18 +109,44 @@ def nest_in_parts(shape: Sequence[int], cut: int, parts: int) -> Iterator[tuple[
                 variables.append(_loop(stack, d + 1, 0, whole // parts))
                 form = part * (whole // parts) + form
             else:
-                ends = [
-                    ir.AffineExpr.get_floor_div(part * whole + more, parts) for more in (0, whole)
-                ]
-                low, high = (ir.AffineMap.get(1, 0, [end]) for end in ends)
+                low, high = (ir.AffineMap.get(1, 0, [end]) for end in _ends(part, whole, parts))
                 variables.append(_loop(stack, d + 1, low, high, variables[:1]))
             forms.append(form)
         _mark(variables[0])
         yield Nest(tuple(variables)), tuple(forms)
 
 
-def _mark(variable: ir.Value) -> None:
-    variable.owner.owner.operation.attributes[DIVIDED] = ir.UnitAttr.get()
+def _ends(part: ir.AffineExpr, whole: int, parts: int) -> list[ir.AffineExpr]:
+    """Where that part of the whole begins and ends."""
+    if whole % parts == 0:
+        each = whole // parts
+        return [part * each, part * each + each]
+    return [ir.AffineExpr.get_floor_div(part * whole + more, parts) for more in (0, whole)]
+
+
+@contextmanager
+def nest_in_turns(
+    shape: Sequence[int], cut: int, turns: int, begin: int = 0
+) -> Iterator[tuple[Nest, Forms]]:
+    """The same in the order of dimension `cut`, from `begin` on, so much in each of as many turns:
+    where it lies. With the places; the first variable is the number of the turn.
+    """
+    ends = _ends(ir.AffineExpr.get_dim(0), shape[cut], turns)
+    least = [ir.AffineExpr.get_constant(begin)] if begin else []
+    low, high = (ir.AffineMap.get(1, 0, each) for each in ([ends[0], *least], [ends[1]]))
+    others = [d for d in range(len(shape)) if d != cut]
+    with ExitStack() as stack:
+        first = _loop(stack, 0, 0, turns)
+        made = {cut: _loop(stack, 1 + cut, low, high, [first])}
+        _mark(made[cut], WHERE_IT_LIES)
+        made |= {d: _loop(stack, 1 + d, 0, shape[d]) for d in others}
+        variables = (first, *(made[d] for d in range(len(shape))))
+        yield Nest(variables), dims(1 + len(shape))[1:]
+
+
+def _mark(variable: ir.Value, attribute: str = DIVIDED, in_parts: str = "") -> None:
+    value = ir.StringAttr.get(in_parts) if in_parts else ir.UnitAttr.get()
+    variable.owner.owner.operation.attributes[attribute] = value
 
 
 def _loop(

@@ -1,6 +1,6 @@
 """Reductions of arrays: what they begin with, how two results are combined, and how many are.
 
-Partial results of blocks of the global index are combined in one tree, whoever has them, so that
+Partial results of blocks of the global index are combined in one order, whoever has them, so that
 the bits hang neither on ranks nor on threads.
 """
 
@@ -19,7 +19,7 @@ from avial_lab.compiler.codegen.arrays.elementwise import (
     number,
     stored,
 )
-from avial_lab.compiler.codegen.arrays.nests import Nest, nest
+from avial_lab.compiler.codegen.arrays.nests import Nest, nest, nest_in_turns
 
 JOINS = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum",
          "any": "bitwise_or", "all": "bitwise_and"}  # fmt: skip
@@ -59,11 +59,40 @@ def joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.V
     return binary(JOINS[name], kind, total, element)
 
 
-def combine_parts(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:
-    """The elements along the first dimension of `parts`, combined in pairs of neighbours, and pairs
-    of these, in `into`, or in the first of them. kind: their type with its sign.
+def combine_parts(
+    name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None, *, in_pairs: bool = False
+) -> None:
+    """The elements along the first dimension of `parts`, combined in `into`, or in the first of
+    them. kind: their type with its sign.
 
-    While there are many, eight are combined at once, which is three rounds of pairs.
+    One after the other, where they lie: what ranks hand on is what they have so far, one part each,
+    wherever the parts are cut. Of few parts, or `in_pairs`, in a tree.
+    """
+    count, *shape = ir.MemRefType(parts.type).shape
+    turns = next((turns for many, turns in IN_TURN if count == many), 0)
+    if in_pairs or not turns:
+        _combine_in_pairs(name, kind, parts, into)
+        return
+    place = () if into is not None else (_constant(0),)
+    if into is not None:
+        with nest(shape, on_one=True) as loops:
+            loops.store(_at(loops, parts, 0), into, loops.forms)
+    with nest_in_turns((count, *shape), 0, turns, 1) as (loops, (part, *rest)):
+        target = parts if into is None else into
+        before = loops.load(target, (*place, *rest))
+        after = joined(name, kind, before, loops.load(parts, (part, *rest)))
+        loops.store(after, target, (*place, *rest))
+
+
+IN_TURN = ((840, 84), (168, 84), (84, 42), (12, 6))
+"""Numbers of blocks, and in how many turns they are combined: the ends of what a rank has of any
+rows are ends of blocks on 1 to 4, 6, 7 (not of 12 blocks), and 12 ranks, of 840 on 5 and 8, too.
+"""
+
+
+def _combine_in_pairs(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:
+    """In pairs of neighbours, and pairs of these. While there are many, eight are combined at once,
+    which is three rounds of pairs.
     """
     count, *shape = ir.MemRefType(parts.type).shape
     place = () if into is not None else (_constant(0),)

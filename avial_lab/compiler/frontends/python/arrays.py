@@ -351,9 +351,16 @@ class Arrays:
         self.e.ranges[name] = Range(number(0), high)
         return Linear({name: 1})
 
-    def _at_least_zero(self, count: Linear, extent: Linear) -> Linear:
+    def _at_least_zero(self, count: Linear, extent: Linear | None) -> Linear:
         zero = self.e.value("arith.constant 0 : index")
         return self._counted(f"arith.maxsi {self.e.index(count)}, {zero} : index", extent)
+
+    def not_negative(self, count: Linear) -> Linear:
+        """A number of elements; none where it is negative."""
+        low = least(count, self.e.ranges)
+        if low is not None and low >= 0:
+            return count
+        return self._at_least_zero(count, most_of(count, self.e.ranges, self.e.sizes))
 
     def transposed(self, array: Array, order: Sequence[int]) -> Array:
         shape = tuple(array.shape[d] for d in order)

@@ -124,6 +124,8 @@ class Assignments(Expressions):
         array = self._array(base, target.value)
         if isinstance(value, Listed):
             value = value.array
+        if isinstance(value, tuple):
+            value = self.calls.array_of(value)
         with self.e.at(target):
             places = self.indices(target.slice, array)
             if _is_picked(places):

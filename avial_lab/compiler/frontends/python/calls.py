@@ -20,12 +20,11 @@ import numpy as np
 from avial_lab.compiler.frontends.python import library
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
 from avial_lab.compiler.frontends.python.creation import Creation
-from avial_lab.compiler.frontends.python.elementwise import Given, told
+from avial_lab.compiler.frontends.python.elementwise import Given, as_float, told
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     COMPLEX,
     FLOAT,
-    FLOAT64,
     INT,
     NP_BOOL,
     Kind,
@@ -40,6 +39,7 @@ from avial_lab.compiler.frontends.python.values import (
     Listed,
     Method,
     Number,
+    Operand,
     Value,
 )
 
@@ -308,6 +308,11 @@ class Calls(Creation):
 
     def function(self, called: object, args: list[Any], named: Given, node: ast.AST) -> Value:
         self.node = node
+        if "where" in named and isinstance(called, np.ufunc):
+            raise self.t.refused("where= is not supported", "use np.where(…)")
+        places = called.nin if isinstance(called, np.ufunc) else len(args)
+        if _hashed(called) in _WITH_OUT and ("out" in named or len(args) > places):
+            return self._into(called, args[:places], args[places:], named, node)
         unary = _UNARY.get(_hashed(called))
         if unary is not None and len(args) == 1:
             return self._unary(called, unary, args[0])
@@ -336,6 +341,39 @@ class Calls(Creation):
         way_out = _WAYS_OUT.get(_hashed(called), "write it with loops and arithmetic")
         raise self.t.refused(f"{told(called)} is not supported", way_out)
 
+    def _into(
+        self,
+        called: object,
+        args: list[Any],
+        places: list[Any],
+        named: Given,
+        node: ast.AST,
+    ) -> Value:
+        """np.add(a, b, out=c), or np.add(a, b, c): the elements of `c` become the result's."""
+        named = dict(named)
+        given = [*places, *([named.pop("out")] if "out" in named else [])]
+        out = given[0][0] if isinstance(given[0], tuple) and len(given[0]) == 1 else given[0]
+        result = self.function(called, args, named, node)
+        if out == Fixed(None):
+            return result
+        if len(given) > 1 or not isinstance(out, Array):
+            raise self.t.refused(
+                f"{told(called)}: out is one array", "name it before: c = np.empty(…)", TypeError
+            )
+        made = self.t.operand(result)
+        if not np.can_cast(made.kind.dtype, out.kind.dtype, "same_kind"):
+            raise self.t.refused(
+                f"{told(called)}: an array of {out.kind} cannot take {made.kind}",
+                "out=… of a kind that can",
+                TypeError,
+            )
+        if called is np.dot and made.kind.dtype != out.kind.dtype:
+            raise self.t.refused(
+                f"np.dot: out is an array of {made.kind}", "np.empty(…) of that", ValueError
+            )
+        self.t.arrays.assign(out, made)
+        return out
+
     def _bound(self, function: types.FunctionType, args: list[Any], named: Given) -> dict[str, Any]:
         try:
             bound = inspect.signature(function).bind(*args, **named)
@@ -358,14 +396,13 @@ class Calls(Creation):
         return self.attribute(found, name)
 
     def scaled(self, by: float, x: Value) -> Value:
-        return self.t.binary(ast.Mult(), self._floating(x), constant(by))
+        return self.t.binary(ast.Mult(), self.as_floating(x), constant(by))
 
-    def _floating(self, x: Value) -> Value:
+    def as_floating(self, x: Value) -> Value:
         """Integers as floats."""
         found = self.t.operand(x)
-        if found.kind.is_float:
-            return found
-        return self._as_kind(found, FLOAT64)
+        kind = as_float(found.kind)
+        return found if kind == found.kind else self._as_kind(found, kind)
 
     def fmod(self, x: Value, y: Value) -> Value:
         """np.fmod: the sign of the dividend."""
@@ -380,6 +417,13 @@ class Calls(Creation):
             return Number(kind, ssa=self.t.e.value(f"arith.remf {left}, {right} : {kind.mlir}"))
 
         return self.mapped(compute, x, y)
+
+    def pythons_fmod(self, x: Number, y: Number) -> Value:
+        """math.fmod, which has no remainder of a division by 0."""
+        zero = self.t.a.value(constant(0.0), FLOAT)
+        ok = self.t.e.value(f"arith.cmpf une, {self.t.a.value(y, FLOAT)}, {zero} : f64")
+        self.t.a.raise_unless(ok, "ValueError", "math domain error")
+        return self.fmod(x, y)
 
     # -- methods ---
 
@@ -412,15 +456,36 @@ class Calls(Creation):
         return self.mapped(compute, x)
 
     def round(self, x: Value, decimals: Value | None = None) -> Value:
-        if decimals is not None:
-            raise self.t.refused(
-                "rounding takes no number of digits here", "scale before and after"
-            )
         value = self.t.operand(x)
-        if isinstance(value, Number) and value.kind == FLOAT:
-            rounded = self.t.e.value(f"math.roundeven {self.t.a.value(value)} : f64")
+        digits = 0 if decimals is None else self.t.number(decimals, ast.Pass()).known
+        if not isinstance(digits, int):
+            raise self.t.refused("the number of digits is known here", "scale before and after")
+        return self._rounded_to(value, digits) if digits else self.floor("roundeven", value)
+
+    def pythons_round(self, number: Value, ndigits: Value | None = None) -> Value:
+        """An integer of Python's where no number of digits is given."""
+        value = self.t.number(number, ast.Pass())
+        if ndigits is None:
+            if value.kind.is_bool and not value.kind.weak:
+                raise self.t.refused("NumPy's bools are not rounded", "int(…)", TypeError)
+            if not value.kind.is_float:
+                return self.t.a.cast(value, INT)
+            rounded = self.t.e.value(f"math.roundeven {self.t.a.value(value, FLOAT)} : f64")
             return self.t.a.cast(Number(FLOAT, ssa=rounded), INT)
-        return self.floor("roundeven", value)
+        if value.kind == FLOAT:
+            raise self.t.refused("Python's floats are not rounded to digits here", "np.round(x, 2)")
+        return self.round(value, ndigits)
+
+    def _rounded_to(self, value: Operand, digits: int) -> Value:
+        """As NumPy: scaled, rounded, and scaled back."""
+        if not value.kind.is_float:
+            if digits > 0 and value.kind.is_int:
+                return value
+            raise self.t.refused("floats are rounded to digits here", "convert them")
+        by = self.t.a.cast(constant(10.0 ** abs(digits)), Kind(value.kind.dtype))
+        ops = (ast.Mult(), ast.Div()) if digits > 0 else (ast.Div(), ast.Mult())
+        rounded = self.floor("roundeven", self.t.binary(ops[0], value, by))
+        return self.t.binary(ops[1], rounded, by)
 
     def floored(self, name: str, x: Value) -> Value:
         """math.floor and math.ceil: integers."""
@@ -466,6 +531,17 @@ def _partial(name: str, *first: object) -> Callable[..., Any]:
     return lambda calls, *args, **named: method(calls, *first, *args, **named)
 
 
+def _of_pythons_floats(name: str, *first: object) -> Callable[..., Any]:
+    """A function of `math`, whose result is Python's, too."""
+    method = _method_of(name)
+
+    def called(calls: Calls, *args: Value) -> Value:
+        found = method(calls, *first, *map(calls.as_float, args))
+        return calls.as_bool(found) if found.kind.is_bool else found
+
+    return called
+
+
 def _operator(op: ast.operator) -> Callable[..., Any]:
     return lambda calls, x, y: calls.t.binary(op, calls.t.operand(x), calls.t.operand(y))
 
@@ -497,17 +573,17 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     builtins.float: _method_of("as_float"),
     builtins.complex: _method_of("as_complex"),
     builtins.bool: _method_of("as_bool"),
-    builtins.round: _method_of("round"),
+    builtins.round: _method_of("pythons_round"),
     builtins.pow: _method_of("power"),
     math.floor: _partial("floored", "floor"),
     math.ceil: _partial("floored", "ceil"),
     math.fabs: lambda calls, x: calls.absolute(calls.as_float(x)),
     math.pow: lambda calls, x, y: calls.power(calls.as_float(x), calls.as_float(y)),
-    math.atan2: _partial("two", "atan2"),
-    math.copysign: _partial("two", "copysign"),
-    math.isnan: _partial("tested", "isnan"),
-    math.isinf: _partial("tested", "isinf"),
-    math.isfinite: _partial("tested", "isfinite"),
+    math.atan2: _of_pythons_floats("two", "atan2"),
+    math.copysign: _of_pythons_floats("two", "copysign"),
+    math.isnan: _of_pythons_floats("tested", "isnan"),
+    math.isinf: _of_pythons_floats("tested", "isinf"),
+    math.isfinite: _of_pythons_floats("tested", "isfinite"),
     np.abs: _method_of("absolute"),
     np.fabs: _method_of("absolute"),
     np.maximum: _partial("extreme", "max"),
@@ -523,7 +599,7 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.floor: _partial("floor", "floor"),
     np.ceil: _partial("floor", "ceil"),
     np.trunc: _partial("floor", "trunc"),
-    np.rint: _partial("floor", "roundeven"),
+    np.rint: lambda calls, x: calls.floor("roundeven", calls.as_floating(x)),
     np.round: _method_of("round"),
     np.square: lambda calls, x: calls.power(x, constant(2)),
     np.logical_and: _partial("logical", "andi"),
@@ -599,11 +675,11 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     math.radians: lambda calls, x: calls.scaled(math.pi / 180, calls.as_float(x)),
     math.degrees: lambda calls, x: calls.scaled(180 / math.pi, calls.as_float(x)),
     math.trunc: lambda calls, x: calls.as_int(x),
-    math.fmod: lambda calls, x, y: calls.fmod(calls.as_float(x), calls.as_float(y)),
+    math.fmod: lambda calls, x, y: calls.pythons_fmod(calls.as_float(x), calls.as_float(y)),
     np.diagonal: _method_of("diagonal"),
     np.true_divide: _operator(ast.Div()),
     np.remainder: _operator(ast.Mod()),
-    np.exp2: lambda calls, x: calls.t.binary(ast.Pow(), constant(2.0), calls._floating(x)),
+    np.exp2: lambda calls, x: calls.t.binary(ast.Pow(), constant(2.0), calls.as_floating(x)),
     np.moveaxis: _method_of("axis_moved"),
     np.split: _method_of("split"),
     math.prod: lambda calls, x: calls.product_of(x),
@@ -642,6 +718,11 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "ravel": _method_of("ravelled"),
 }
 
+
+_WITH_OUT = frozenset(
+    [np.clip, np.dot, *(each for each in _KNOWN | _UNARY if isinstance(each, np.ufunc))]
+)
+"""That take the array for their result."""
 
 _WAYS_OUT: dict[object, str] = {
     np.bincount: "counts = np.zeros(k, np.int64), and counts[v] += 1 in a loop",

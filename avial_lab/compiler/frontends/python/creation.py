@@ -13,6 +13,7 @@ import numpy as np
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import (
+    BOOL,
     COMPLEX,
     FLOAT,
     INT,
@@ -24,6 +25,7 @@ from avial_lab.compiler.frontends.python.linear import Linear, number
 from avial_lab.compiler.frontends.python.reductions import Reductions
 from avial_lab.compiler.frontends.python.values import (
     Array,
+    Fixed,
     Lazy,
     Number,
     Value,
@@ -31,6 +33,9 @@ from avial_lab.compiler.frontends.python.values import (
 
 if TYPE_CHECKING:
     pass
+
+
+FEW_SAMPLES = "Number of samples must be non-negative."
 
 
 class Creation(Reductions):
@@ -160,18 +165,16 @@ class Creation(Reductions):
         high = numbers[1] if len(numbers) > 1 else numbers[0]
         step = numbers[2] if len(numbers) > 2 else constant(1)
         kind = promoted(promoted(low.kind, high.kind), step.kind)
-        if kind.is_int and low.linear is not None and high.linear is not None:
-            if step.known == 1:
-                count = high.linear - low.linear
-            elif all(isinstance(each.known, int) for each in (low, high, step)):
-                count = number(len(range(low.known, high.known, step.known)))  # type: ignore[arg-type]
-            else:
-                raise self.t.refused("the ends of np.arange are known here", "")
+        if kind.is_int and isinstance(step.known, int) and step.known:
+            count = self._stretched(low, high, step.known)
         elif all(each.known is not None for each in (low, high, step)):
             made = np.arange(low.known, high.known, step.known)  # type: ignore[arg-type]
             count = number(len(made))
         else:
-            raise self.t.refused("the ends of np.arange are known here", "use np.linspace")
+            raise self.t.refused(
+                "np.arange of floats has ends that are known here, and integers a known step",
+                "use np.linspace",
+            )
         kind = self.dtype(dtype, kind)
 
         def element(at: Sequence[Linear]) -> Number:
@@ -188,6 +191,15 @@ class Creation(Reductions):
 
         return Lazy(kind, (count,), element, (), 2)
 
+    def _stretched(self, low: Number, high: Number, step: int) -> Linear:
+        """How many integers there are from `low` to before `high`."""
+        ends = [low.known, high.known]
+        if all(isinstance(each, int) for each in ends):
+            return number(len(range(*ends, step)))  # type: ignore[arg-type]
+        first, last = self.index(low), self.index(high)
+        count = last - first if step > 0 else first - last
+        return self.t.arrays.not_negative(self.t.rounded_up(count, abs(step)))
+
     def linspace(
         self, start: Value, stop: Value, num: Value | None = None, dtype: Value | None = None
     ) -> Value:
@@ -197,20 +209,31 @@ class Creation(Reductions):
         count = self.shape(num)[0] if num is not None else number(50)
         kind = self.dtype(dtype)
         if count.known is None:
-            raise self.t.refused("np.linspace has a number of points that is known here", "")
-        div = count.known - 1
+            self._check_count(count)
+            count = self.t.arrays.not_negative(count)
+        elif count.known < 0:
+            raise self.t.refused(FEW_SAMPLES, "", ValueError)
+        end = affine(count - number(1))  # of a single point, which is the first, no step is taken
+        several = self.t.a.compared(ast.Gt(), end, constant(0))
+        parts = self.t.a.select(several, end, constant(1))
 
         def element(at: Sequence[Linear]) -> Number:
             k = self.t.a.cast(affine(at[0]), FLOAT)
             delta = self.t.a.binary(ast.Sub(), last, first)
-            step = self.t.a.binary(ast.Div(), delta, constant(float(max(div, 1))))
+            step = self.t.a.binary(ast.Div(), delta, self.t.a.cast(parts, FLOAT))
             value = self.t.a.binary(ast.Add(), self.t.a.binary(ast.Mult(), k, step), first)
-            if count.known and count.known > 1:
-                at_end = self.t.a.compared(ast.Eq(), affine(at[0]), constant(div))
+            if count.known != 1:
+                at_end = self.t.a.compared(ast.Eq(), affine(at[0]), end)
+                at_end = self.t.a.binary(ast.BitAnd(), at_end, several)
                 value = self.t.a.select(at_end, last, value)
             return self.t.a.cast(value, kind)
 
         return Lazy(kind, (count,), element, (), 4)
+
+    def _check_count(self, count: Linear) -> None:
+        zero, index = self.t.e.index(number(0)), self.t.e.index(count)
+        ok = self.t.e.value(f"arith.cmpi sge, {index}, {zero} : index")
+        self.t.a.raise_unless(ok, "ValueError", FEW_SAMPLES)
 
     def grid(self, node: ast.expr) -> Value:
         """np.mgrid[0:n, 0:m]."""
@@ -366,8 +389,8 @@ class Creation(Reductions):
 
     def as_array(self, a: Value, dtype: Value | None = None) -> Value:
         found = self.array_of(a) if isinstance(a, tuple) else self.t.operand(a)
-        if dtype is not None:
-            found = self.t.operand(self._as_kind(found, self.dtype(dtype)))
+        if dtype is not None or found.kind.weak:
+            found = self.t.operand(self._as_kind(found, self.dtype(dtype, found.kind)))
         return found if isinstance(found, Number) else self.t.arrays.materialised(found)
 
     def dot(self, a: Value, b: Value) -> Value:
@@ -459,13 +482,16 @@ class Creation(Reductions):
         return Number(COMPLEX, ssa=self.t.e.value(f"complex.create {r}, {i} : complex<f64>"))
 
     def as_bool(self, x: Value | None = None) -> Value:
-        return self.t.a.truth(self.t.number(x, ast.Pass()))
+        return replace(self.t.a.truth(self.t.number(x, ast.Pass())), kind=BOOL)
 
     def total(self, x: Value, start: Value | None = None) -> Value:
         """Python's sum."""
         parts = x if isinstance(x, tuple) else None
-        if parts is None:
-            return self.reduce("sum", x)
+        if parts is None:  # its first dimension, and no wider than what is added
+            array = self._array(x)
+            kind = INT64 if array.kind.is_bool else array.kind
+            found = self.reduce("sum", array, constant(0), dtype=Fixed(kind.dtype))
+            return found if start is None else self.t.binary(ast.Add(), start, found)
         found = start if start is not None else constant(0)
         for each in parts:
             found = self.t.binary(ast.Add(), found, each)

@@ -50,7 +50,10 @@ class Jumps:
                 if flag is None:
                     return [*done, *self._block(rest)]
                 # It may have returned.
-                back = _like(ast.Return(_returned(flag, _arity(statement), ast.Load())), statement)
+                value = _returned(flag, _arity(statement), ast.Load())
+                back = _like(ast.Return(value), statement)
+                if _ends_by_return(statement):
+                    return [*done, back]
                 done.append(_like(ast.If(_name(flag, ast.Load()), [back], self._block(rest)), back))
                 return done
             if isinstance(statement, ast.With):
@@ -116,11 +119,12 @@ class _Flags:
             case ast.Break():
                 return [*body[:-1], _assign(self.broken, ast.Constant(value=True), last)]
             case ast.Return(value):
-                value = value or ast.Constant(value=None)
                 target = _returned(self.returned, self.arity, ast.Store())
+                value = value or ast.Constant(value=None)
+                kept = [] if target is None else [_like(ast.Assign([target], value), last)]
                 return [
                     *body[:-1],
-                    _like(ast.Assign([target], value), last),
+                    *kept,
                     _assign(self.returned, ast.Constant(value=True), last),
                     _assign(self.broken, ast.Constant(value=True), last),
                 ]
@@ -131,16 +135,30 @@ class _Flags:
                 return body
 
 
+def _ends_by_return(loop: ast.For | ast.While) -> bool:
+    """Whether a loop that returns comes to no other end: `while True` without a break."""
+    endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+    return endless and bool(loop.test.value) and not _has(loop.body, ast.Break)
+
+
 def _arity(loop: ast.AST) -> int | None:
-    """How many values the first return in there hands back; None for one that is no tuple."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Return):
-            return len(node.value.elts) if isinstance(node.value, ast.Tuple) else None
-    return None
+    """How many values the first return in there hands back: 0 where none of them hands anything
+    back; None for one that is no tuple.
+    """
+    found = [node.value for node in ast.walk(loop) if isinstance(node, ast.Return)]
+    if all(value is None or _is_none(value) for value in found):
+        return 0
+    return len(found[0].elts) if isinstance(found[0], ast.Tuple) and found[0].elts else None
 
 
-def _returned(flag: str, arity: int | None, context: ast.expr_context) -> ast.expr:
-    """What a loop that returns has put aside."""
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _returned(flag: str, arity: int | None, context: ast.expr_context) -> ast.expr | None:
+    """What a loop that returns has put aside, if anything."""
+    if arity == 0:
+        return None
     if arity is None:
         return _name(f"{flag}_value", context)
     return ast.Tuple([_name(f"{flag}_value{k}", context) for k in range(arity)], context)

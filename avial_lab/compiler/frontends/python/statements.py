@@ -6,14 +6,15 @@ import ast
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from avial_lab.compiler.frontends.python.arithmetic import constant
 from avial_lab.compiler.frontends.python.closures import Element
-from avial_lab.compiler.frontends.python.frames import Cell, Restart
+from avial_lab.compiler.frontends.python.frames import ArrayKind, Cell, Restart
 from avial_lab.compiler.frontends.python.kinds import BOOL, Kind
 from avial_lab.compiler.frontends.python.liveness import live_after_each, live_before
 from avial_lab.compiler.frontends.python.loops import Loops
-from avial_lab.compiler.frontends.python.values import Fixed, Number, Value
+from avial_lab.compiler.frontends.python.values import Array, Fixed, Lazy, Number, Value
 
 
 class Statements(Loops):
@@ -24,12 +25,15 @@ class Statements(Loops):
         key = (*self.frame.path, "returned")
         before, self.after = self.after, [frozenset()]
         try:
-            return self._returning(list(body), key)
+            found = self._returning(list(body), key)
+            return None if found is _NOWHERE else found
         finally:
             self.after = before
 
     def _returning(self, body: list[ast.stmt], key: tuple[object, ...]) -> Value | None:
-        """The last statement returns, or both branches of it do, or none."""
+        """The last statement returns, or both branches of it do, or none; `_NOWHERE` where it
+        raises.
+        """
         last = body[-1] if body else None
         if isinstance(last, ast.Return):
             self.block(body[:-1], live_before([last], frozenset()))
@@ -41,7 +45,7 @@ class Statements(Loops):
             self.block(body[:-1], live_before([last], frozenset()))
             return self._returning_if(last, key)
         self.block(body, frozenset())
-        return None
+        return _NOWHERE if _raises(body) else None
 
     def _returning_if(self, node: ast.If, key: tuple[object, ...]) -> Value | None:
         """Results of two branches: what they return is put into the same cells."""
@@ -176,37 +180,49 @@ class Statements(Loops):
 
 @dataclass
 class _ReturnCells:
-    """What two branches return, in memory of one element each."""
+    """What two branches return: an array that both of them name; else in memory of its own."""
 
     t: Statements
     key: tuple[object, ...]
 
     def __post_init__(self) -> None:
-        self.cells: list[Cell] = []
+        self.cells: dict[int, Cell] = {}
+        self.arrays: dict[int, Array] = {}
         self.is_tuple: bool | None = None
-        k = 0
-        while (kind := self.t.kinds.get((*self.key, "result", k))) is not None:
-            assert isinstance(kind, Kind)
-            self.cells.append(Cell((*self.key, "result", k), self.t.arrays.cell(kind), kind))
-            k += 1
+        self.count: int | None = None
+        for key, kind in self.t.kinds.items():
+            if key[:-1] != (*self.key, "result"):
+                continue
+            made = (
+                self.t.arrays.fresh(kind.kind, kind.extents)
+                if isinstance(kind, ArrayKind)
+                else self.t.arrays.cell(kind)
+            )
+            self.cells[cast("int", key[-1])] = Cell(key, made, made.kind)
 
     def put(self, value: Value | None) -> None:
-        parts = list(value) if isinstance(value, tuple) else [] if value is None else [value]
-        if self.is_tuple not in (None, isinstance(value, tuple)):
+        if value is _NOWHERE:
+            return
+        nothing = value is None or value == Fixed(None)
+        parts = list(value) if isinstance(value, tuple) else [] if nothing else [value]
+        if self.count is not None and 0 in (self.count, len(parts)) and self.count != len(parts):
             raise self.t.refused(
-                "the branches return different things", "return as many everywhere"
+                "a branch returns a value, and another one nothing",
+                "return a value everywhere: -1, say, or math.nan",
             )
-        self.is_tuple = isinstance(value, tuple)
+        if self.is_tuple not in (None, isinstance(value, tuple)) or (
+            self.count not in (None, len(parts))
+        ):
+            raise self._different()
+        self.is_tuple, self.count = isinstance(value, tuple), len(parts)
         missing = False
         for k, part in enumerate(parts):
-            if not isinstance(part, Number):
-                if isinstance(part, Fixed) and part.value is None and not self.cells:
-                    return
-                raise self.t.refused(
-                    "branches that return arrays are not supported",
-                    "fill one array in both branches",
-                )
-            if k >= len(self.cells):
+            if isinstance(part, Array | Lazy):
+                self._put_array(k, self.t.arrays.in_memory(part))
+                continue
+            if not isinstance(part, Number) or k in self.arrays:
+                raise self._different()
+            if k not in self.cells:
                 self.t.kinds[(*self.key, "result", k)] = part.kind
                 missing = True
                 continue
@@ -214,11 +230,58 @@ class _ReturnCells:
         if missing:
             raise Restart
 
+    def _put_array(self, k: int, part: Array) -> None:
+        other = self.cells[k].memory if k in self.cells else self.arrays.setdefault(k, part)
+        assert other is not None
+        if other == part:
+            return
+        if other.shape != part.shape or other.kind.dtype != part.kind.dtype or not other.shape:
+            raise self._different()
+        if not (part.own and other.own):
+            raise self.t.refused(
+                "a branch returns an array of the caller's, and another one does not",
+                "return a copy: ….copy()",
+            )
+        if k in self.cells:
+            self.t.arrays.assign(other, part)
+            return
+        if not self.t._sized(part):
+            raise self._different()
+        self.t.kinds[(*self.key, "result", k)] = ArrayKind(Kind(part.kind.dtype), part.shape)
+        raise Restart
+
+    def _different(self) -> Exception:
+        return self.t.refused(
+            "the branches return different things",
+            "return as many everywhere: numbers, or arrays of one shape and dtype",
+        )
+
     def get(self) -> Value | None:
-        found = tuple(self.t._read_cell(cell) for cell in self.cells)
+        if self.count is None:
+            return _NOWHERE
+        found = tuple(map(self._found, range(self.count)))
         if not found:
             return None
         return found if self.is_tuple else found[0]
+
+    def _found(self, k: int) -> Value:
+        if k in self.arrays:
+            return self.arrays[k]
+        cell = self.cells[k]
+        assert cell.memory is not None
+        return cell.memory if cell.memory.shape else self.t._read_cell(cell)
+
+
+_NOWHERE = Fixed(object())
+"""What is returned where an exception is raised in any case."""
+
+
+def _raises(body: Sequence[ast.stmt]) -> bool:
+    """Whether whatever ends it is an exception."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _raises(last.body) and _raises(last.orelse)
+    return isinstance(last, ast.Raise)
 
 
 def _returns(node: ast.If) -> bool:

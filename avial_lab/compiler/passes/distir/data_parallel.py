@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.ir.locations import span_of
+from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.placements import is_tensor
 from avial_lab.compiler.ir.program import program_function, symbol_of
 from avial_lab.compiler.passes.distir.propagate import add_axis, seeds_named
+from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError, VerifyError
 
 
@@ -38,7 +39,10 @@ class DataParallel:
     def __call__(self, module: ir.Operation) -> None:
         check_degree("data-parallel", self.ranks)
         function = program_function(module)
-        add_axis(module, function, self.ranks, batch_of(function, self.of), stage=self.stage)
+        batch = batch_of(function, self.of)
+        rows = ", ".join(f"%{name_of(v.location) or 'arg'}:{dim}" for v, dim in batch.items())
+        told = add_axis(module, function, self.ranks, batch, stage=self.stage)
+        tell(program_function(module), f"{self} divides {rows}: {told}")
 
     def __str__(self) -> str:
         of = f" of={self.of}" if self.of else ""
@@ -54,8 +58,10 @@ def check_degree(name: str, degree: int) -> None:
         raise ScheduleError(f"{name} over {degree} devices", hint="it takes one at least")
 
 
-def batch_of(function: ir.Operation, of: str = "") -> dict[ir.Value, int]:
-    """The arguments with the batch's dimension, and which that is."""
+def batch_of(
+    function: ir.Operation, of: str = "", *, classes: DimensionClasses | None = None
+) -> dict[ir.Value, int]:
+    """The arguments with the batch's dimension, and which that is; `classes`: the function's."""
     arguments = [a for a in function.regions[0].blocks[0].arguments if is_tensor(a.type)]
     first = next((a for a in arguments if a.type.rank), None)
     if first is None:
@@ -66,7 +72,8 @@ def batch_of(function: ir.Operation, of: str = "") -> dict[ir.Value, int]:
     dimension = (first, 0)
     if of:
         dimension = next(iter(seeds_named(function, [parsed_seed(of)]).items()))
-    return DimensionClasses.of(function).dimensions_like(dimension, arguments) or dict([dimension])
+    classes = classes or DimensionClasses.of(function)
+    return classes.dimensions_like(dimension, arguments) or dict([dimension])
 
 
 def parsed_seed(text: str) -> tuple[str, int]:

@@ -13,6 +13,7 @@ from mlir import ir
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import check_degree, in_stage, parsed_seed
 from avial_lab.compiler.passes.distir.propagate import add_axis, seeds_named
+from avial_lab.compiler.passes.distir.told import tell
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class HorizontalParallel:
         check_degree("horizontal-parallel", self.ranks)
         function = program_function(module)
         seeds = [parsed_seed(each) for each in self.of.replace("+", " ").split()]
-        add_axis(module, function, self.ranks, seeds_named(function, seeds), stage=self.stage)
+        named = seeds_named(function, seeds)
+        told = add_axis(module, function, self.ranks, named, stage=self.stage)
+        tell(program_function(module), f"{self}: {told}")
 
     def __str__(self) -> str:
         return f"horizontal-parallel{{ranks={self.ranks} of={self.of}{in_stage(self.stage)}}}"

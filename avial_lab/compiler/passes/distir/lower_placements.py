@@ -6,7 +6,7 @@ rank, and their order is that in which ranks run them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -26,6 +26,7 @@ from avial_lab.compiler.ir.attributes import (
     OVERLAP,
     PIPELINE,
     SUMMED,
+    TOLD,
     TURN,
     WEIGHTS,
 )
@@ -35,6 +36,7 @@ from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MESH, MOVES, is_tensor, meshes_in
 from avial_lab.compiler.ir.program import program_function
+from avial_lab.compiler.ir.sums_of_parts import summed_axes, ways_to_sum
 from avial_lab.compiler.passes.distir.held_by_devices import held_by_devices
 from avial_lab.compiler.passes.distir.late_sums import LateSums
 from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output, combine, inlined
@@ -57,8 +59,10 @@ from avial_lab.compiler.passes.distir.task_order import (
     link,
     living,
 )
+from avial_lab.compiler.passes.distir.told import told_by_transforms
 from avial_lab.core.errors import PassError
 from avial_lab.core.regions import Box
+from avial_lab.planning.sum_algorithms import SumBy, power_below
 from avial_lab.planning.tensor_placement import COPY, Kind, Mesh, Placement, divided_sums
 
 
@@ -83,13 +87,49 @@ class LowerPlacements:
     def __call__(self, module: ir.Operation) -> None:
         check_placements(module)
         function = program_function(module)
-        told = told_of(module, function)
+        told = (*told_by_transforms(function), *told_of(module, function))
         with module.context, ir.Location.unknown(module.context):
             held = _Lowering(module, function).run()
             module.attributes[DIVIDED] = text_attributes((*told, *held))
 
     def __str__(self) -> str:
         return "lower-placements"
+
+
+_Adder = Callable[[tuple[int, ...], int, "Part | None", Part, Part, int], None]
+"""(point, turn, what is added, to what, where, how far on the way): one job."""
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Parts along an `axis` that a move adds up: they lie in `held` as `have` says, their sums then
+    in `into` as `made` says, those of axes `alone` on the first device.
+    """
+
+    move: ir.Operation
+    axis: int
+    alone: tuple[int, ...]
+    have: Placement
+    made: Placement
+    held: Held
+    into: Held
+
+    @property
+    def devices(self) -> int:
+        return self.have.mesh.axes[self.axis]
+
+    def along(self, point: Sequence[int], n: int) -> tuple[int, ...]:
+        """The n-th point along the axis."""
+        return (*point[: self.axis], n, *point[self.axis + 1 :])
+
+    def at(self, held: Held, point: Sequence[int], box: Box) -> Part:
+        return Part((held.memory, held.memory.slot(self.have.mesh, point)), box)
+
+    def part_of(self, point: Sequence[int], box: Box) -> Part:
+        return self.at(self.held, point, box)
+
+    def into_at(self, point: Sequence[int], box: Box) -> Part:
+        return self.at(self.into, point, box)
 
 
 @dataclass
@@ -196,11 +236,12 @@ class _Lowering:
             op = view.operation
             if op.name in MOVES and self._sums(op):
                 source, axes = self.cut.placements[op.operands[0]], self._sums(op)
-                made = _divided(source, op, axes)
+                ways = self._ways(op)
+                made = _divided(source, op, ways, axes)
                 self.held[op.results[0]] = (
                     Held(self.held[op.operands[0]].memory, made)
                     if IN_PLACE in op.attributes and self._only_added(op.operands[0])
-                    else self._new(op.results[0], made, shared=axes)
+                    else self._new(op.results[0], made, shared=_in_one(ways, axes))
                 )
                 if GRADIENT_OF in op.attributes:
                     name = f"{ir.StringAttr(op.attributes[GRADIENT_OF]).value}_gradient"
@@ -248,15 +289,12 @@ class _Lowering:
 
     def _sums(self, move: ir.Operation) -> list[int]:
         """The axes along which a move combines what devices hold."""
-        source = self.cut.placements[move.operands[0]]
-        made = self.cut.placements[move.results[0]]
-        return [
-            axis
-            for axis, each in enumerate(source.along)
-            if each.kind.is_partial
-            and not source.mesh.is_time(axis)
-            and (made.mesh != source.mesh or made.along[axis] != each)
-        ]
+        return summed_axes(
+            self.cut.placements[move.operands[0]], self.cut.placements[move.results[0]]
+        )
+
+    def _ways(self, move: ir.Operation) -> dict[int, SumBy]:
+        return ways_to_sum(move, self._sums(move))
 
     def _base(self, value: ir.Value) -> ir.Value:
         """The value that has the memory: behind moves that are views."""
@@ -478,75 +516,134 @@ class _Lowering:
                 )  # fmt: skip
 
     def _reduce(self, move: ir.Operation) -> None:
-        """Along each axis in turn: every device adds its part to what came from the one before, and
-        the last one of a block has its sum.
+        """Along each axis in turn, as is marked for it: every device adds its part to what came
+        from the one before, and the last one of a block has its sum; or a tree, or doubling.
         """
         value = move.operands[0]
-        axes = self._sums(move)
+        axes, ways = self._sums(move), self._ways(move)
         result = self.held[move.results[0]]
         current, held = self.cut.placements[value], self.held[self._base(value)]
         once = self._only_added(value)
         alone: list[int] = []
         for k, axis in enumerate(axes):
-            made = _divided(current, move, [axis])
-            if made.along[axis] == COPY:
+            made = _divided(current, move, ways, [axis])
+            if made.along[axis] == COPY and ways[axis] is not SumBy.DOUBLING:
                 alone.append(axis)
             done = axes[: k + 1]
-            into = result if done == axes else self._new(value, made, shared=done)
-            spare = held if once or k else self._new(value, current, shared=axes[:k])
-            self._ring(move, axis, alone, current, made, held, into, spare)
+            into = result if done == axes else self._new(value, made, shared=_in_one(ways, done))
+            before = _in_one(ways, axes[:k])
+            spare = held if once or k else self._new(value, current, shared=before)
+            sums = _Sums(move, axis, tuple(alone), current, made, held, into)
+            if ways[axis] is SumBy.DOUBLING:
+                rounds = power_below(current.mesh.axes[axis])[0].bit_length() - 1
+                spares = [self._new(value, current, shared=before) for _ in range(rounds)]
+                self._doubling(sums, spares)
+            elif ways[axis] is SumBy.TREE:
+                self._tree(sums, spare)
+            else:
+                self._ring(sums, spare)
             current, held = made, into
 
     def _only_added(self, value: ir.Value) -> bool:
         """Whether its parts are needed for their sum alone, and no more when it is there."""
         return len(list(value.uses)) == 1 and self._base(value) == value
 
-    def _ring(
-        self,
-        move: ir.Operation,
-        axis: int,
-        alone: Sequence[int],
-        have: Placement,
-        made: Placement,
-        held: Held,
-        into: Held,
-        spare: Held,
-    ) -> None:
+    def _ring(self, sums: _Sums, spare: Held) -> None:
         """The sums of the blocks of `made` along one axis, each of which ends at the device that
         keeps it; those of axes `alone` at the first. On their way they lie in `spare`.
         """
-        mesh, shape = have.mesh, held.memory.shape
-        parts = mesh.axes[axis]
-        base = f"R{len(self.names) + 1}"
-        self.names[base] = 0
-        in_turns = bool(mesh.turns) and have.along[-1].kind is Kind.SPLIT
-        where = dict(mesh.points())
-        step = 0
-        for point, _ in mesh.points():
-            turn = point[-1] if in_turns else -1
-            box = made.box(shape, point)
-            if box.empty or any(point[a] for a in alone):
+        parts, adder = sums.devices, self._adder(sums)
+        for point, box, turn in self._places_of(sums):
+            if any(point[a] for a in sums.alone):
                 continue
-            if mesh.turns and not in_turns and point[-1]:
-                continue
-            target = Part((into.memory, into.memory.slot(mesh, point)), box)
+            target = sums.into_at(point, box)
             total: Part | None = None
             for hop in range(1, parts + 1):
-                at = (*point[:axis], (point[axis] + hop) % parts, *point[axis + 1 :])
-                mine = Part((held.memory, held.memory.slot(mesh, at)), box)
+                at = sums.along(point, (point[sums.axis] + hop) % parts)
+                mine = sums.part_of(at, box)
                 if parts > 1 and total is None:
                     total = mine
                     continue
-                slot = spare.memory.slot(mesh, at)
-                to = target if hop == parts else Part((spare.memory, slot), box)
-                kind = have.along[axis].kind
-                # The first task tells how many terms there are for all.
-                terms = 0 if step else terms_of(move.operands[0], self.cut)
-                name = self._name(f"{base}_{step}", where[at], turn)
-                self._add(move, name, where[at], turn, total, mine, to, kind, terms)
-                self.jobs[-1].hop = hop
-                step += 1
+                to = target if hop == parts else sums.at(spare, at, box)
+                adder(at, turn, total, mine, to, hop)
                 total = to
+
+    def _tree(self, sums: _Sums, spare: Held) -> None:
+        """To the first device: in round r that of each pair 2^r apart which is nearer to it adds
+        what the other has so far.
+        """
+        parts, adder = sums.devices, self._adder(sums)
+        for point, box, turn in self._places_of(sums):
+            if any(point[a] for a in sums.alone):
+                continue
+            have = [sums.part_of(sums.along(point, n), box) for n in range(parts)]
+            rounds = (parts - 1).bit_length()
+            for r in range(rounds):
+                for n in range(0, parts - (1 << r), 2 << r):
+                    at = sums.along(point, n)
+                    last = not n and r == rounds - 1
+                    to = sums.into_at(point, box) if last else sums.at(spare, at, box)
+                    adder(at, turn, have[n + (1 << r)], have[n], to, r + 1)
+                    have[n] = to
+
+    def _doubling(self, sums: _Sums, spares: Sequence[Held]) -> None:
+        """In round r each device adds what the one 2^r from it has so far, in a memory of its own:
+        the other reads what was there. Those over a power of two come before and behind.
+        """
+        parts, adder = sums.devices, self._adder(sums)
+        most, over = power_below(parts)
+        for point, box, turn in self._places_of(sums):
+            if point[sums.axis]:
+                continue
+            ats = [sums.along(point, n) for n in range(parts)]
+            have = [sums.part_of(at, box) for at in ats]
+            for n in range(over):
+                to = sums.at(spares[0], ats[n], box)
+                adder(ats[n], turn, have[most + n], have[n], to, 1)
+                have[n] = to
+            # (What is folded in lies in the first memory, which no round writes then.)
+            between = [*spares[1:], None] if over else [*spares[: len(spares) - 1], None]
+            for r, memory in enumerate(between):
+                to_each = [
+                    sums.into_at(at, box) if memory is None else sums.at(memory, at, box)
+                    for at in ats[:most]
+                ]
+                for n, to in enumerate(to_each):
+                    adder(ats[n], turn, have[n ^ (1 << r)], have[n], to, r + 2)
+                have[:most] = to_each
+            for n in range(over):
+                to = sums.into_at(ats[most + n], box)
+                adder(ats[most + n], turn, None, have[n], to, len(between) + 2)
+
+    def _places_of(self, sums: _Sums) -> Iterator[tuple[tuple[int, ...], Box, int]]:
+        """The points at which there is something to add up, what, and the turn; -1: once."""
+        mesh = sums.have.mesh
+        in_turns = bool(mesh.turns) and sums.have.along[-1].kind is Kind.SPLIT
+        for point, _ in mesh.points():
+            box = sums.made.box(sums.held.memory.shape, point)
+            if not box.empty and (in_turns or not mesh.turns or not point[-1]):
+                yield tuple(point), box, point[-1] if in_turns else -1
+
+    def _adder(self, sums: _Sums) -> _Adder:
+        """What makes the jobs of a sum, numbered as they are made."""
+        base = f"R{len(self.names) + 1}"
+        self.names[base] = 0
+        where = dict(sums.have.mesh.points())
+        kind = sums.have.along[sums.axis].kind
+        step = 0
+
+        def add(
+            at: tuple[int, ...], turn: int, total: Part | None, mine: Part, to: Part, hop: int
+        ) -> None:
+            nonlocal step
+            # The first task tells how many terms there are for all.
+            terms = 0 if step else terms_of(sums.move.operands[0], self.cut)
+            name = self._name(f"{base}_{step}", where[at], turn)
+            self._add(sums.move, name, where[at], turn, total, mine, to, kind, terms)
+            self.jobs[-1].hop = hop
+            step += 1
+
+        return add
 
     def _add(
         self,
@@ -696,7 +793,7 @@ class _Lowering:
             ir.Operation.create("omp.terminator")
         kind = ir.FunctionType.get(kinds, [value.type for value in returned])
         new.attributes["function_type"] = ir.TypeAttr.get(kind)
-        for name in (PIPELINE, FOLLOWS, KEPT, WEIGHTS, OVERLAP):
+        for name in (PIPELINE, FOLLOWS, KEPT, WEIGHTS, OVERLAP, TOLD):
             if name in new.attributes:
                 del new.attributes[name]
         self.function.erase()
@@ -727,9 +824,17 @@ def _bytes_of(value: ir.Value) -> int:
     return prod(value.type.shape) * itemsize_of(value.type.element_type)
 
 
-def _divided(source: Placement, move: ir.Operation, axes: Sequence[int]) -> Placement:
-    """Where sums along these axes lie."""
+def _divided(
+    source: Placement, move: ir.Operation, ways: Mapping[int, SumBy], axes: Sequence[int]
+) -> Placement:
+    """Where sums along these axes lie: in blocks, or whole where no ring adds them up."""
     for axis in axes:
-        along = divided_sums(move.results[0].type.shape, source, axis)
+        ring = ways[axis] is SumBy.RING
+        along = divided_sums(move.results[0].type.shape, source, axis) if ring else COPY
         source = source.with_axis(axis, along)
     return source
+
+
+def _in_one(ways: Mapping[int, SumBy], axes: Sequence[int]) -> list[int]:
+    """The axes whose devices have one memory of the sums: who makes a block of them has it."""
+    return [axis for axis in axes if ways[axis] is not SumBy.DOUBLING]

@@ -5,20 +5,22 @@ Function on tensors -> the same on one mesh for each stage, with an axis of turn
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
+from avial_lab.compiler.analysis.placements.split_loops import Loops
 from avial_lab.compiler.ir.attributes import PIPELINE
 from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
+    PlacedTypes,
     is_tensor,
     meshes_in,
-    place,
-    placement_of,
     settle_signature,
     with_placement,
     write_mesh,
@@ -26,9 +28,11 @@ from avial_lab.compiler.ir.placements import (
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of, check_degree
 from avial_lab.compiler.passes.distir.propagate import add_axis, place_on_one
-from avial_lab.compiler.passes.distir.stages import stages_of
+from avial_lab.compiler.passes.distir.stages import bytes_of, stages_of
 from avial_lab.compiler.passes.distir.task_order import SCHEDULES
+from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import count, format_bytes
 from avial_lab.planning.tensor_placement import Mesh, Placement
 
 
@@ -65,9 +69,10 @@ class PipelineParallel:
             raise ScheduleError(
                 "the function is a pipeline already", span=span_of(function.location)
             )
-        batch = batch_of(function)
+        classes = DimensionClasses.of(function)
+        batch = batch_of(function, classes=classes)
         self._check_rows(function, batch)
-        stage_of = stages_of(function, batch, self.stages * self.chunks)
+        stage_of = stages_of(function, batch, self.stages * self.chunks, classes=classes)
         (mesh,) = meshes.values()
         total = 1 + max(mesh.devices)
         made = [
@@ -80,14 +85,17 @@ class PipelineParallel:
         ]
         for each in reversed(made):
             write_mesh(module, each)
-        _Division(made, stage_of).run(function)
+        division = _Division(made, stage_of, classes.loops)
+        division.run(function)
+        told = f"{self}: {division.told()}"
         settle_signature(function)
         if self.microbatches > 1:
             add_axis(module, function, self.microbatches, batch, turns=True)
             function = program_function(module)
         numbers = [self.flight, self.stages] if self.chunks > 1 else [self.flight][: self.flight]
-        told = " ".join([self.schedule, *map(str, numbers)])
-        function.attributes[PIPELINE] = ir.StringAttr.get(told, module.context)
+        order = " ".join([self.schedule, *map(str, numbers)])
+        function.attributes[PIPELINE] = ir.StringAttr.get(order, module.context)
+        tell(function, told)
 
     def _check_rows(self, function: ir.Operation, batch: dict[ir.Value, int]) -> None:
         check_degree("pipeline-parallel in micro-batches", self.microbatches)
@@ -114,16 +122,19 @@ class _Division:
 
     made: list[Mesh]
     stage_of: dict[ir.Operation, int]
+    loops: Mapping[ir.Operation, Loops]
     sent: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 
     def run(self, function: ir.Operation) -> None:
         self.block = block = function.regions[0].blocks[0]
-        self.meshes = {mesh.name: mesh for mesh in self.made}
+        self.types = PlacedTypes({mesh.name: mesh for mesh in self.made})
         *operations, _ = [view.operation for view in block.operations]
         self.free = {
             op
             for op in operations
-            if is_free(op, loops_of(op)) and any(is_tensor(value.type) for value in op.results)
+            if op in self.loops
+            and is_free(op, self.loops[op])
+            and any(is_tensor(value.type) for value in op.results)
         }
         readers: dict[ir.Value, list[ir.Operation]] = {}
         for op in operations:
@@ -147,13 +158,25 @@ class _Division:
                 if is_tensor(value.type):
                     self._put(value, stage)
 
+    def told(self) -> str:
+        """How many operations each stage has, and what is sent between them."""
+        each = Counter(stage for op, stage in self.stage_of.items() if op not in self.free)
+        stages = ", ".join(str(each[stage]) for stage in range(len(self.made)))
+        sent = [v.operation for v in self.block.operations if v.operation.name == "distir.send"]
+        nbytes = sum(bytes_of(op.operands[0]) for op in sent)
+        copied = count(len(self.sent) - len(sent), "value")
+        return (
+            f"stages of {stages} operations, {count(len(sent), 'send')} of "
+            f"{format_bytes(nbytes)} between them; {copied} of numbers alone made on each"
+        )
+
     def _placement(self, value: ir.Value) -> Placement:
-        placement = placement_of(value.type, self.meshes, value.location)
+        placement = self.types.placement_of(value)
         assert placement is not None
         return placement
 
     def _put(self, value: ir.Value, stage: int) -> None:
-        place(value, Placement(self.made[stage], self._placement(value).along))
+        self.types.place(value, Placement(self.made[stage], self._placement(value).along))
 
     def _on(self, value: ir.Value, stage: int) -> ir.Value:
         """The value on the mesh of that stage: made there, if it is made of numbers, else sent."""

@@ -6,6 +6,7 @@ moves stand where an operation needs its operands otherwise.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -21,10 +22,10 @@ from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
     MOVES,
     RESHARD,
+    PlacedTypes,
     has_placements,
     is_tensor,
     meshes_in,
-    place,
     placement_of,
     settle_signature,
     values_in,
@@ -33,6 +34,7 @@ from avial_lab.compiler.ir.placements import (
 )
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.core.errors import ScheduleError, VerifyError
+from avial_lab.core.words import count, format_bytes
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Mesh, Placement
 
 FIRST = "m"
@@ -45,9 +47,10 @@ def place_on_one(module: ir.Operation, function: ir.Operation) -> None:
         return
     mesh = Mesh(FIRST, (), (0,))
     write_mesh(module, mesh)
+    types, copies = PlacedTypes({FIRST: mesh}), Placement.copies(mesh)
     for value in (*function.regions[0].blocks[0].arguments, *_results(function)):
         if is_tensor(value.type):
-            place(value, Placement.copies(mesh))
+            types.place(value, copies)
     settle_signature(function)
 
 
@@ -103,11 +106,11 @@ def add_axis(
     *,
     turns: bool = False,
     stage: int | None = None,
-) -> None:
+) -> str:
     """Every mesh, or that of a `stage` alone, gets an axis of that length, along which arguments in
     `seeds` are divided in the dimension that stands there, and others are copies. An argument of
     which some operation needs blocks alone lies in these from the beginning. What held the function
-    before is erased, with it: `program_function(module)` is the new one.
+    before is erased, with it: `program_function(module)` is the new one. What was done, in words.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     numbers = {arguments.index(value): dim for value, dim in seeds.items()}
@@ -117,12 +120,13 @@ def add_axis(
         given: dict[ir.Value, int] = {
             copy.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
         }
-        _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
+        told = _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
         more = {k: dim for k, dim in _scattered(copy) if k not in numbers}
         if not more:
             break
         numbers |= more
     _become(module, trial)
+    return told
 
 
 def _become(module: ir.Operation, other: ir.Operation) -> None:
@@ -158,7 +162,7 @@ def _add_axis(
     *,
     turns: bool,
     stage: int | None,
-) -> None:
+) -> str:
     place_on_one(module, function)
     meshes = meshes_in(module)
     total = 1 + max(device for mesh in meshes.values() for device in mesh.devices)
@@ -171,16 +175,19 @@ def _add_axis(
     received = {} if stage is None else _rows_received(function, meshes, set(wider), seeds)
     for mesh in wider.values():
         write_mesh(module, mesh)
+    before, types = PlacedTypes(meshes), PlacedTypes({**meshes, **wider})
     for value in list(values_in(function)):
-        placement = placement_of(value.type, meshes)
+        placement = before.placement_of(value)
         if placement is None or placement.mesh.name not in wider:
             continue
         mesh, axis = wider[placement.mesh.name], axes[placement.mesh.name]
         along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
         entries = (*placement.along[:axis], along, *placement.along[axis:])
-        place(value, Placement(mesh, entries))
-    Propagation({**meshes, **wider}, axes, received).run(function)
+        types.place(value, Placement(mesh, entries))
+    propagation = Propagation({**meshes, **wider}, axes, received)
+    propagation.run(function)
     settle_signature(function)
+    return propagation.told
 
 
 def _rows_received(
@@ -222,6 +229,15 @@ class Propagation:
     """What types say, read once: a type is text in the IR."""
     gone: list[ir.Operation] = field(default_factory=list)
     """Erased at the end: values are known by their addresses."""
+    done: Counter[Kind] = field(default_factory=Counter)
+    """How many operations make blocks, partial results, the same on all devices."""
+    added: Counter[str] = field(default_factory=Counter)
+    """Moves by name; `added_bytes` are those of the tensors that they move."""
+    added_bytes: int = 0
+    types: PlacedTypes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.types = PlacedTypes(self.meshes)
 
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
@@ -247,7 +263,7 @@ class Propagation:
 
     def _placement(self, value: ir.Value) -> Placement:
         if value not in self.placed:
-            placement = placement_of(value.type, self.meshes, value.location)
+            placement = self.types.placement_of(value)
             assert placement is not None
             self.placed[value] = placement
         return self.placed[value]
@@ -260,7 +276,7 @@ class Propagation:
 
     def _set(self, value: ir.Value, along: Along) -> None:
         self.placed[value] = self._placement(value).with_axis(self._axis(value), along)
-        place(value, self.placed[value])
+        self.types.place(value, self.placed[value])
 
     def _pass_through(self, move: ir.Operation) -> None:
         """A move along other axes; one that adds up partial results does so along this one, too."""
@@ -334,6 +350,18 @@ class Propagation:
         for value, along in zip(op.results, results, strict=True):
             if is_tensor(value.type):
                 self._set(value, along)
+        self.done[results[0].kind if results else Kind.COPY] += 1
+
+    @property
+    def told(self) -> str:
+        """What it made of operations, and which moves it took."""
+        partial = sum(n for kind, n in self.done.items() if kind.is_partial)
+        alike = self.done[Kind.COPY]
+        divided = count(self.done.total() - alike, "operation")
+        moves = ", ".join(f"{n} {name}" for name, n in sorted(self.added.items()))
+        added = f"{moves} of {format_bytes(self.added_bytes)}" if moves else "no move"
+        alone = f"; {alike} left alone, as nothing that is divided comes to them" if alike else ""
+        return f"{divided} in blocks, {partial} of them with partial results: {added}{alone}"
 
     def _chosen(self, op: ir.Operation, loops: Loops) -> int | None:
         """The loop that is divided: that over most of what is divided already."""
@@ -379,8 +407,11 @@ class Propagation:
                 if isinstance(value.owner, ir.Block)
                 else ir.InsertionPoint.after(value.owner.operation)
             )
+            name = mend(have, wanted)
+            self.added[name] += 1
+            self.added_bytes += prod(value.type.shape) * itemsize_of(value.type.element_type)
             made = ir.Operation.create(
-                f"distir.{mend(have, wanted)}",
+                f"distir.{name}",
                 [with_placement(value.type, placement)],
                 [value],
                 ip=after,

@@ -19,9 +19,16 @@ from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of
 from avial_lab.compiler.passes.distir.propagate import arguments_named, place_on_one
 from avial_lab.compiler.passes.distir.segments import cut, is_handed_on
-from avial_lab.compiler.passes.distir.stages import arithmetic_of, values_in_batch, weights_met
+from avial_lab.compiler.passes.distir.stages import (
+    arithmetic_of,
+    bytes_of,
+    values_in_batch,
+    weights_met,
+)
+from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
+from avial_lab.core.words import count, format_bytes
 from avial_lab.planning.recomputation import Link, kept_of_chain
 from avial_lab.planning.tensor_placement import Mesh
 
@@ -63,6 +70,11 @@ class Recompute:
             for op in kept:
                 if op not in still:
                     op.attributes[REPEATED] = ir.UnitAttr.get()
+        again = [op for op in kept if op not in still]
+        nbytes = sum(bytes_of(op.results[0]) for op in again)
+        alone = f"; {len(still)} left alone, which fit" if still else ""
+        tell(function, f"{self}: {count(len(again), 'operation')} computed again in place of "
+             f"{format_bytes(nbytes)} kept by all devices together{alone}")  # fmt: skip
 
     def __str__(self) -> str:
         given = [f"of={self.of}"] if self.of else []

@@ -28,7 +28,9 @@ from avial_lab.compiler.ir.placements import (
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.passes.distir.data_parallel import batch_of
 from avial_lab.compiler.passes.distir.propagate import Propagation
+from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError
+from avial_lab.core.words import count
 from avial_lab.planning.tensor_placement import COPY, Along, Kind, Placement, divided_sums
 
 
@@ -114,6 +116,16 @@ class _Division:
                     changed.add(old)
             self._follow(changed)
         self._keep()
+        whole = [
+            f"%{name_of(old.location) or 'arg'}"
+            for _, old in pairs
+            if old not in states and old not in cuts
+        ]
+        what = ("nothing", "the optimizer's state", "state and gradients", "all")[self.level]
+        told = f"of {count(len(divided), 'weight')} each replica holds a part of {what}"
+        if whole:
+            told += f"; left whole, without a sum of gradients or too small: {', '.join(whole)}"
+        tell(self.function, f"zero{{level={self.level}}}: {told}")
 
     def _axis_of_data(self) -> int:
         """The last axis along which the batch is divided into rows of several devices."""

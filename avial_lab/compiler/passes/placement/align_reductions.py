@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.reassociation import TERMS
-from avial_lab.compiler.analysis.costs.schedule_cost import Cost, ranks_of, work_in
+from avial_lab.compiler.analysis.costs.schedule_cost import Cost, lying_before, ranks_of, work_in
 from avial_lab.compiler.analysis.costs.traffic import PhaseWork
 from avial_lab.compiler.analysis.costs.work import Unknown
 from avial_lab.compiler.analysis.parallelism.fusion import needs_own_iteration
@@ -89,6 +89,8 @@ class AlignReductions:
         phases = [op for op in operations_in(schedule) if op.name in PHASES]
         if len(phases) < 2 or not any(_sums_in(op) for op in phases):
             return
+        if lying_before(schedule):
+            return  # arrays on ranks, whose sums have the same bits on any number of these
         ranks = ranks_of(phases, self.ranks)
         if ranks < 2:
             return

@@ -19,7 +19,15 @@ from avial_lab.compiler.analysis.patterns.time_tiling import Resident
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.analysis.polyhedral.trip_counts import most_iterations
 from avial_lab.compiler.analysis.polyhedral.units import Immovable
-from avial_lab.compiler.ir.attributes import ALONE, AS_WRITTEN, FUSED, HALO, PHASES, SPLIT
+from avial_lab.compiler.ir.attributes import (
+    ALONE,
+    AS_WRITTEN,
+    FUSED,
+    HALO,
+    PHASES,
+    SPLIT,
+    WHERE_IT_LIES,
+)
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.nesting import FORS, holds
 from avial_lab.compiler.ir.operations import operations_in
@@ -102,6 +110,8 @@ class FusePhases:
         if not phases or not all(on_cpu(op) for op in phases):
             return False
         if self.ranks > self._few(converge) or any(HALO in op.attributes for op in phases):
+            return False
+        if self.ranks > 1 and any(WHERE_IT_LIES in op.attributes for op in operations_in(converge)):
             return False
         task = as_one(converge, phases, "avial.task")
         for op in operations_in(task):

@@ -40,7 +40,9 @@ class KeepOnOne:
     before:  avial.schedule { avial.replicate {A by rows}  avial.replicate {B = transposed A} … }
     after:   avial.schedule { … } {avial.alone = "about 83 ms of work; …"}
 
-    It is not where the number of iterations is unknown, or is too small to matter.
+    It is not where the number of iterations is unknown, or is too small to matter; nor where the
+    arrays lie on the ranks before (`avial.lies`), and more of them would move to one of these than
+    they send each other.
     """
 
     ranks: int = 2
@@ -76,6 +78,9 @@ class KeepOnOne:
                 and spent.several > WORTH * _joined(cost, schedule)
             )
         except Unknown:
+            return ""
+        # Arrays that lie on the ranks already: what moves decides.
+        if cost.gathered is not None and cost.gathered > spent.sent.nbytes:
             return ""
         return spent.summary(ranks) if sooner else ""
 

@@ -14,6 +14,7 @@ from mlir.dialects import arith, memref
 from avial_lab.compiler.codegen.arrays.elementwise import stored
 from avial_lab.compiler.codegen.arrays.nests import Forms
 from avial_lab.compiler.codegen.arrays.reductions import combine_parts
+from avial_lab.compiler.ir.attributes import LIES
 
 Part = tuple[ir.Value, Forms]
 """Of an array, which element is for each of some loops' variables."""
@@ -21,14 +22,18 @@ Part = tuple[ir.Value, Forms]
 
 @dataclass
 class Arrays:
-    """entry: the function's first block. divided: whether there are dtensors at all. What is made
-    is there until `free`.
+    """entry: the function's first block. divided: whether there are dtensors at all. on_cpu: where
+    they are computed. lies: by which of its dimensions an array does; in_parts: and how, where that
+    is not in one part for each rank. What is made is there until `free`.
     """
 
     entry: ir.Block
     divided: bool
+    on_cpu: bool = True
     made: list[ir.Value] = field(default_factory=list[ir.Value])
     dtensors: dict[ir.Value, ir.Value] = field(default_factory=dict[ir.Value, ir.Value])
+    lies: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
+    in_parts: dict[ir.Value, str] = field(default_factory=dict[ir.Value, str])
 
     def new(self, shape: Sequence[int], element: ir.Type, *, divided: bool) -> ir.Value:
         kind = ir.MemRefType.get(list(shape), element)
@@ -42,6 +47,18 @@ class Arrays:
                 array = memref.alloc(kind, [], [])
         self.made.append(array)
         return array
+
+    def tell(self, function: ir.Operation) -> None:
+        """How what the function is given lies, on its arguments."""
+        arguments = list(self.entry.arguments)
+        before = function.attributes.get("arg_attrs")
+        written = [{item.name: item.attr for item in each} for each in before or ()]
+        written = written or [{} for _ in arguments]
+        for argument, attributes in zip(arguments, written, strict=True):
+            if argument in self.lies:
+                attributes[LIES] = _i64(self.lies[argument])
+        made = [ir.DictAttr.get(attributes) for attributes in written]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(made)
 
     def free(self) -> None:
         for array in self.made:
@@ -112,7 +129,7 @@ def _slice_of(part: Part, shape: Sequence[int]) -> _Slice | None:
     array, forms = part
     if len(forms) != len(shape) or not is_plain_memory(array):
         return None
-    lines = [_line(form, d) for d, form in enumerate(forms)]
+    lines = [line_of(form, d) for d, form in enumerate(forms)]
     found = [line for line in lines if line is not None]
     if len(found) < len(lines):
         return None
@@ -124,7 +141,7 @@ def is_plain_memory(array: ir.Value) -> bool:
     return isinstance(ir.MemRefType(array.type).layout, ir.AffineMapAttr)
 
 
-def _line(form: ir.AffineExpr, dim: int) -> tuple[int, int] | None:
+def line_of(form: ir.AffineExpr, dim: int) -> tuple[int, int] | None:
     """The numbers of `first + step * d`, with a step above 0."""
     first, step = 0, 1
     if isinstance(form, ir.AffineAddExpr) and isinstance(form.rhs, ir.AffineConstantExpr):
@@ -132,6 +149,10 @@ def _line(form: ir.AffineExpr, dim: int) -> tuple[int, int] | None:
     if isinstance(form, ir.AffineMulExpr) and isinstance(form.rhs, ir.AffineConstantExpr):
         form, step = form.lhs, form.rhs.value
     return (first, step) if form == ir.AffineExpr.get_dim(dim) and step > 0 else None
+
+
+def _i64(number: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
 
 
 def _id() -> ir.Type:

@@ -8,7 +8,7 @@ those of one operation after the other. Where all sums have few terms these are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -25,14 +25,21 @@ from avial_lab.compiler.codegen.arrays.elementwise import (
     stored,
     unary,
 )
-from avial_lab.compiler.codegen.arrays.nests import Forms, Nest, dims, nest, nest_in_parts
-from avial_lab.compiler.codegen.arrays.reductions import first, joined
+from avial_lab.compiler.codegen.arrays.nests import (
+    Forms,
+    Nest,
+    dims,
+    nest,
+    nest_in_parts,
+    nest_in_turns,
+)
+from avial_lab.compiler.codegen.arrays.reductions import IN_TURN, first, joined
 from avial_lab.compiler.ir.attributes import CONTRACTED, ON
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.program import STRICT, functions_of
 from avial_lab.compiler.ir.ptensor_types import DEFAULT, PtensorType
-from avial_lab.compiler.passes.ptensor.arrays import Arrays
+from avial_lab.compiler.passes.ptensor.arrays import Arrays, line_of
 from avial_lab.core.array_functions import MOST_SUMMED, is_multiplied_in_order, is_summed_in_order
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import VerifyError
@@ -46,12 +53,10 @@ MOST_FUSED = 150
 
 DEVICES = (DEFAULT, "cuda:0")
 
-MANY_PARTS, FEW_PARTS = 64, 8
-"""Blocks of rows that are added up by themselves. They are the same on any number of ranks; on a
-power of two each rank has whole ones."""
-
 LEAST_ROWS = 8
-"""Of a block, so that partial results are no more than an eighth of what they are of."""
+"""Of a block, so that partial results are no more than an eighth of what they are of; thrice as
+many for the most blocks.
+"""
 
 ELEMENTWISE = ("unary", "binary", "where", "cast")
 SINKS = ("store", "insert", "reduce", "matmul")
@@ -86,13 +91,15 @@ class LowerPtensor:
                 operations = [view.operation for view in entry.operations]
                 if _are_sums_in_order(function):
                     module.attributes[STRICT] = ir.UnitAttr.get()
-                if _device_of(function) != DEFAULT and not self.ignore_device:
+                on_cpu = _device_of(function) == DEFAULT or self.ignore_device
+                if not on_cpu:
                     module.attributes[ON] = ir.StringAttr.get(GPU_FAMILY)
-                arrays = Arrays(entry, not self.ignore_dist)
+                arrays = Arrays(entry, not self.ignore_dist, on_cpu)
                 _Lowering(operations, arrays).run()
                 end = operations[-1]
                 with ir.InsertionPoint(end), end.location:
                     arrays.free()
+                arrays.tell(function)
                 module.attributes[CONTRACTED] = ir.BoolAttr.get(False)
 
     def __str__(self) -> str:
@@ -100,6 +107,27 @@ class LowerPtensor:
         given = zip(names, (self.ignore_dist, self.ignore_device), strict=True)
         options = " ".join(f"{name}=true" for name, value in given if value)
         return f"lower-ptensor{{{options}}}" if options else "lower-ptensor"
+
+
+EVERYWHERE = -1
+"""In place of a dimension by which an array lies: every rank has it."""
+
+
+def _lying_by(value: ir.Value) -> int | None:
+    """None where it lies anyhow; VerifyError where the array has not that dimension."""
+    kind = PtensorType.of(value)
+    dims = len(kind.tensor.shape)
+    if not dims or not kind.is_divided:
+        return None
+    if kind.is_replicated:
+        return EVERYWHERE
+    dim = kind.divided_dim
+    if dim is not None and dim >= dims:
+        raise VerifyError(
+            f"dist = {kind.dist} divides dimension {dim}, and the array has {dims}",
+            span=span_of(value.location),
+        )
+    return dim
 
 
 def has_ptensor(module: ir.Module | ir.Operation) -> bool:
@@ -253,6 +281,10 @@ class _Lowering:
         if name == "load":
             value = self.values[op.results[0]]
             value.memory = op.operands[0]
+            dim = _lying_by(op.results[0])
+            if dim is not None:
+                self.arrays.lies.setdefault(op.operands[0], dim)
+                self.arrays.in_parts[op.operands[0]] = PtensorType.of(op.results[0]).in_parts
             value.reads = frozenset({op.operands[0]})
         elif name == "store":
             if at in self.groups:
@@ -315,7 +347,7 @@ class _Lowering:
         known = self.values[value]
         if into is None:
             into = self._home(value)
-        with nest(known.shape) as loops:
+        with self._nest([(value, dims(len(known.shape)))], known.shape, [into]) as loops:
             loops.store(self._element(value, loops.forms, loops, {}), into, loops.forms)
         self._is_kept(value, into)
 
@@ -351,7 +383,8 @@ class _Lowering:
         self._free_arrays(at, [op.operands[1] for op in stores])
         shape = self.values[stores[0].operands[0]].shape
         if len(stores) > 1 or not self._copy(stores[0], dims(len(shape))):
-            with nest(shape) as loops:
+            stored = [(op.operands[0], dims(len(shape))) for op in stores]
+            with self._nest(stored, shape, [op.operands[1] for op in stores]) as loops:
                 seen: dict[object, ir.Value] = {}
                 forms = loops.forms
                 elements = [self._element(op.operands[0], forms, loops, seen) for op in stores]
@@ -382,7 +415,8 @@ class _Lowering:
             self._keep_elsewhere(known)
         if self._copy(op, place):
             return
-        with nest(known.shape) as loops:
+        read = [(value, dims(len(known.shape)))]
+        with self._nest(read, known.shape, [], (array, place)) as loops:
             loops.store(self._element(value, loops.forms, loops, {}), array, place)
 
     def _copy(self, op: ir.Operation, place: Forms) -> bool:
@@ -417,6 +451,72 @@ class _Lowering:
             return all(of(source, its) for source, its in sources)
 
         return of(value, dims(len(shape)))
+
+    # -- where it is computed ----------------------------------------------------------------------
+
+    @contextmanager
+    def _nest(
+        self,
+        read: Sequence[tuple[ir.Value, Forms]],
+        shape: Sequence[int],
+        whole: Sequence[ir.Value],
+        part: tuple[ir.Value, Forms] | None = None,
+    ) -> Iterator[Nest]:
+        """Loops that compute these elements of values where most of what they read lies, for the
+        `whole` arrays, or a part of one.
+        """
+        first = self._following(read, shape, part)
+        in_parts = self._in_parts(self._all_places(read, shape, part), first)
+        for array in whole:
+            if shape and array not in self.arrays.lies:
+                self.arrays.lies[array], self.arrays.in_parts[array] = first, in_parts
+        with nest(shape, first=first, in_parts=in_parts) as loops:
+            yield loops
+
+    def _all_places(
+        self,
+        read: Sequence[tuple[ir.Value, Forms]],
+        shape: Sequence[int],
+        part: tuple[ir.Value, Forms] | None,
+    ) -> list[tuple[ir.Value, Forms]]:
+        places = [each for value, forms in read for each in self._places(value, forms, len(shape))]
+        return [*places, *([part] if part is not None else [])]
+
+    def _in_parts(self, places: Sequence[tuple[ir.Value, Forms]], first: int) -> str:
+        """How the loops are divided where all that lies by the first of them lies so: in blocks in
+        turn, or over a grid; in one part for each rank if not.
+        """
+        found: set[str] = set()
+        for array, forms in places:
+            dim = self.arrays.lies.get(array, EVERYWHERE)
+            if dim == EVERYWHERE or line_of(forms[dim], first) is None:
+                continue
+            text = self.arrays.in_parts.get(array, "")
+            if "x" in text and (first or len(forms) < 2 or line_of(forms[1], 1) is None):
+                text = ""
+            found.add(text)
+        return found.pop() if len(found) == 1 else ""
+
+    def _following(
+        self,
+        read: Sequence[tuple[ir.Value, Forms]],
+        shape: Sequence[int],
+        part: tuple[ir.Value, Forms] | None = None,
+    ) -> int:
+        """The dimension of loops over `shape` that the most bytes of what is read lie by, and of
+        the part that is written.
+        """
+        nbytes = [0] * len(shape)
+        for array, forms in self._all_places(read, shape, part):
+            dim = self.arrays.lies.get(array, EVERYWHERE)
+            if dim == EVERYWHERE:
+                continue
+            kind = ir.MemRefType(array.type)
+            size = min(prod(kind.shape), prod(shape)) * itemsize_of(kind.element_type)
+            for d in range(len(shape)):
+                if line_of(forms[dim], d) is not None:
+                    nbytes[d] += size
+        return nbytes.index(max(nbytes)) if nbytes else 0
 
     # -- one element -------------------------------------------------------------------------------
 
@@ -495,7 +595,10 @@ class _Lowering:
         known, made = self.values[source], self.values[result]
         axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
         name = ir.StringAttr(op.attributes["op"]).value
-        total = self._total(name, result, *_parts_of_reduction(name, known, axes, made))
+        along = self._following([(source, dims(len(known.shape)))], known.shape)
+        way = _way(name, known, axes, made, along)
+        way = way if self.arrays.on_cpu or way.parts > 1 else _Way(0)
+        total = self._total(name, result, way, at_once=True)
         with total.over(known.shape) as (loops, forms, part):
             kept = tuple(form for d, form in enumerate(forms) if d not in axes)
             element = self._element(source, forms, loops, {})
@@ -527,8 +630,8 @@ class _Lowering:
 
         # The order of the loops is that of the text: rows, columns, terms.
         whole = (*made.shape, inner)
-        parts = self._parts_of_product((left, right), places(dims(len(whole))), made, inner)
-        total = self._total("sum", op.results[0], len(made.shape), parts)
+        way = self._way_of_product((left, right), places(dims(len(whole))), made, inner)
+        total = self._total("sum", op.results[0], way)
         with total.over(whole) as (loops, forms, part):
             x, y = (
                 self._element(operand, its, loops, {})
@@ -549,89 +652,133 @@ class _Lowering:
             value, known = source, self.values[source]
         return value
 
-    def _parts_of_product(
+    def _way_of_product(
         self, operands: Sequence[ir.Value], places: Sequence[Forms], made: _Value, inner: int
-    ) -> int:
-        """Blocks of terms, where both factors lie by terms and much more than the product: each
-        rank multiplies what it has.
+    ) -> _Way:
+        """By blocks of terms, where both factors lie by terms and are much more than the product:
+        each rank multiplies what it has.
         """
-        most = sum(self.values[operand].size for operand in operands) // (made.size * LEAST_ROWS)
-        term = ir.AffineExpr.get_dim(len(made.shape))
-        if (
-            most < FEW_PARTS
-            or inner < MANY_PARTS * LEAST_ROWS
-            or is_multiplied_in_order(made.shape, inner, dtype_of(made.element))
-        ):
-            return 1
-        for operand, forms in zip(operands, places, strict=True):
-            for at in self._places(operand, forms, len(made.shape) + 1):
-                if not at or at[0] != term:
-                    return 1
-        return MANY_PARTS if most >= MANY_PARTS else FEW_PARTS
+        terms = len(made.shape)
+        whole = (*made.shape, inner)
+        along = self._following(list(zip(operands, places, strict=True)), whole)
+        if along != terms:
+            return _Way(along)
+        read = sum(self.values[operand].size for operand in operands)
+        most = read // made.size
+        if is_multiplied_in_order(made.shape, inner, dtype_of(made.element)):
+            in_turns = self.arrays.on_cpu and read > MOST_SUMMED
+            return _Way(terms, turns=_turns_of(inner)) if in_turns else _Way(0)
+        parts = _parts_of(min(inner, most))
+        return _Way(terms, parts) if parts > 1 else _Way(0)
 
-    def _places(self, value: ir.Value, forms: Forms, dims: int) -> Iterator[Forms]:
-        """Where in memory element `forms` of the value is read from."""
-        if self.values[value].memory is not None:
-            yield forms
+    def _places(self, value: ir.Value, forms: Forms, dims: int) -> Iterator[tuple[ir.Value, Forms]]:
+        """The arrays, and where in them, that element `forms` of the value is computed of."""
+        memory = self.values[value].memory
+        if memory is not None:
+            yield memory, forms
         elif self.values[value].op.name != "ptensor.index":
             for source, its in self._sources(value, forms, dims):
                 yield from self._places(source, its, dims)
 
-    def _total(self, name: str, result: ir.Value, cut: int, parts: int) -> _Total:
-        """Where a reduction adds up, with what it begins with."""
+    def _total(self, name: str, result: ir.Value, way: _Way, *, at_once: bool = False) -> _Total:
+        """Where a reduction adds up, with what it begins with; `at_once` with its blocks: products
+        of matrices are known by loops that do nothing else.
+        """
         made, into = self.values[result], self._home(result)
-        array = into if parts == 1 else self._new(made, (parts, *made.shape))
-        with nest(ir.MemRefType(array.type).shape, by_parts=parts > 1) as loops:
+        array = into if way.parts == 1 else self._new(made, (way.parts, *made.shape))
+
+        def begin(loops: Nest) -> None:
             loops.store(first(name, made.element), array, loops.forms)
-        return _Total(into, array, cut, parts)
+
+        if at_once and way.parts > 1:
+            return _Total(into, array, way, made.shape, begin)
+        kind = ir.MemRefType(array.type)
+        with nest(kind.shape, by_parts=way.parts > 1, on_one=way.turns > 0) as loops:
+            begin(loops)
+        return _Total(into, array, way)
 
     def _finish(self, name: str, result: ir.Value, total: _Total) -> None:
-        if total.parts > 1:
+        if total.way.parts > 1:
             element = self.values[result].element
             self.arrays.combine(name, element, total.array, total.into)
         self._is_kept(result, total.into)
 
 
 @dataclass(frozen=True)
+class _Way:
+    """How a reduction goes through all that it reduces: along that dimension; in blocks of it,
+    which are combined at its end, or in turns, in their order, if it is one that is reduced.
+    on_one: one rank does it.
+    """
+
+    along: int
+    parts: int = 1
+    turns: int = 0
+    on_one: bool = False
+
+
+@dataclass(frozen=True)
 class _Total:
-    """Of a reduction: where its result goes, and before that those of blocks of dimension `cut`."""
+    """Of a reduction: where its result goes, and before that those of blocks, which `begin`."""
 
     into: ir.Value
     array: ir.Value
-    cut: int
-    parts: int
+    way: _Way
+    shape: Sequence[int] = ()
+    begin: Callable[[Nest], None] | None = None
 
     @contextmanager
     def over(self, shape: Sequence[int]) -> Iterator[tuple[Nest, Forms, Forms]]:
         """Loops over all that is reduced: its places, and that of the part."""
-        if self.parts == 1:
-            with nest(shape) as loops:
-                yield loops, loops.forms, ()
-        else:
-            with nest_in_parts(shape, self.cut, self.parts) as (loops, forms):
+        way = self.way
+        if way.turns:
+            with nest_in_turns(shape, way.along, way.turns) as (loops, forms):
+                yield loops, forms, ()
+        elif way.parts > 1:
+            made, begin = self.shape, self.begin
+            with nest_in_parts(shape, way.along, way.parts, made, begin) as (loops, forms):
                 yield loops, forms, dims(1)
+        else:
+            with nest(shape, first=way.along, on_one=way.on_one) as loops:
+                yield loops, loops.forms, ()
 
 
-def _parts_of_reduction(
-    name: str, known: _Value, axes: Sequence[int], made: _Value
-) -> tuple[int, int]:
-    """Which dimension is cut into blocks, and how many these are; 1 where it is added up as it is.
-
-    Sums of all elements always are, where their bits hang on the order; others by rows.
+def _way(name: str, known: _Value, axes: Sequence[int], made: _Value, along: int) -> _Way:
+    """Sums of all elements are always in blocks, where their bits hang on the order; others by
+    what lies with a rank. Where there is little of it, or it is not worth it, in order.
     """
     ordered = name in ("sum", "prod") and not isinstance(made.element, ir.IntegerType)
-    if known.size <= MOST_SUMMED or not axes:
-        return 0, 1
-    if made.shape:
-        rows = known.shape[0] if 0 in axes else 0
-        if rows < FEW_PARTS * LEAST_ROWS:
-            return 0, 1
-        return 0, MANY_PARTS if rows >= MANY_PARTS * LEAST_ROWS else FEW_PARTS
-    if not ordered:
-        return 0, 1
-    longest = max(known.shape)
-    cut = 0 if known.shape[0] >= MANY_PARTS else known.shape.index(longest)
-    return cut, MANY_PARTS if known.shape[cut] >= MANY_PARTS else FEW_PARTS
+    if known.size <= MOST_SUMMED:
+        return _Way(0, on_one=ordered and not made.shape)
+    if along not in axes:
+        return _Way(along)
+    rows = known.shape[along]
+    if made.shape or ordered:
+        parts = _parts_of(rows)
+        if parts > 1:
+            return _Way(along, parts)
+        if not made.shape:
+            along = known.shape.index(max(known.shape))
+            return _Way(along, max(_parts_of(known.shape[along]), FEWEST))
+    if made.shape and 2 * made.size > known.size:
+        return _Way(0)
+    return _Way(along, turns=_turns_of(rows) if made.shape else 0)
+
+
+def _turns_of(rows: int) -> int:
+    """As many as have three rows at least: more than what is handed on, read and written."""
+    return next((turns for _, turns in IN_TURN if rows >= 3 * turns), rows // 3)
+
+
+FEWEST = IN_TURN[-1][0]
+
+
+def _parts_of(rows: int) -> int:
+    """How many blocks of them are added up by themselves: the same on any number of ranks."""
+    (most, _), *others = IN_TURN
+    if rows >= 3 * LEAST_ROWS * most:
+        return most
+    return next((parts for parts, _ in others if rows >= LEAST_ROWS * parts), 1)
 
 
 def _stacked(stack: Forms, extents: Sequence[int], made: _Value) -> Forms:

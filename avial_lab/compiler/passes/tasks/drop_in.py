@@ -20,7 +20,7 @@ from avial_lab.compiler.analysis.parallelism.partition import (
     Split,
     partition,
 )
-from avial_lab.compiler.codegen.describe_split import describe_split, text_attributes
+from avial_lab.compiler.codegen.describe_split import describe_split, parts_wanted, text_attributes
 from avial_lab.compiler.ir.dialects.avial import CAST, SEGMENTS, rebuilt
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
@@ -173,8 +173,9 @@ class _Wrapper:
         self._fill(converge, node.op)
 
     def _split(self, node: Split) -> None:
-        replicate = self._work("avial.replicate", node.op, {})
-        describe_split(node, replicate, grid=self.grid)
+        wanted = parts_wanted(node)
+        replicate = self._work("avial.replicate", node.op, wanted)
+        describe_split(node, replicate, grid=self.grid or "avial.columns" in wanted)
 
     def _work(
         self, kind: str, op: ir.Operation, attributes: dict[str, ir.Attribute]

@@ -455,7 +455,8 @@ static CUresult copy_box(const BoxCopy *copy, CUstream stream)
 {
     Copying all = {copy, stream, 0};
     uint64_t there = copy->kind == COPY_WITHIN ? copy->source : (uint64_t)(uintptr_t)copy->host;
-    bool near = copy->dims > 0 && copy->here[0] < GRANULE; /* else nothing may be mapped between */
+    bool near = copy->dims > 0 && copy->here[0] < GRANULE && /* else nothing may be mapped between */
+                (copy->kind != COPY_WITHIN || copy->there[0] < GRANULE);
     if (near && copy->here[0] >= copy->run_bytes && copy->there[0] >= copy->run_bytes) {
         BoxCopy outer = *copy; /* without the innermost dimension */
         outer.dims--;

@@ -40,7 +40,19 @@ typedef struct {
     int64_t kernels;
     Block *blocks; /* that are kept */
     int64_t block_count, kept_bytes;
+    struct Stage **stages;
+    int64_t stage_count;
 } Opened;
+
+/* On a device: `there` is its memory, `here` the host's, which may be pinned; one of them is NULL.
+ * marked: the last that each slot is to wait for. */
+struct Stage {
+    int64_t place, bytes;
+    uint64_t there;
+    char *here;
+    bool pinned, used;
+    Event_ marked[STAGE_SLOTS];
+};
 
 typedef struct {
     Opened opened;
@@ -59,7 +71,7 @@ typedef struct {
 
 enum { LEAST_PINNED = 1 << 20 }; /* bytes; it takes some 40 us for each of them */
 
-int64_t avial_driver, avial_seed;
+int64_t avial_driver, avial_seed, avial_direct;
 const KernelCubin *avial_cubins;
 int64_t avial_cubin_count;
 const GivenArray *avial_given;
@@ -463,8 +475,23 @@ bool avial_settle(bool whole)
 
 /* Devices -------------------------------------------------------------------------------------- */
 
+static void drop_stages(const Driver *driver, Opened *opened)
+{
+    for (int64_t k = 0; k < opened->stage_count; k++) {
+        Stage *s = opened->stages[k];
+        if (s->pinned) driver->unpin(opened->device, s->here);
+        if (s->there) driver->release(opened->device, s->there);
+        free(s->here), free(s);
+    }
+    free(opened->stages);
+    opened->stages = NULL;
+    opened->stage_count = 0;
+}
+
 static void close_device(const Driver *driver, Opened *opened)
 {
+    if (opened->device && opened->stage_count && driver->finish(opened->device))
+        drop_stages(driver, opened);
     if (opened->device) driver->close(opened->device); /* its memory, too */
     for (int64_t k = 0; k < opened->block_count; k++) free(opened->blocks[k].runs);
     free(opened->found), free(opened->blocks);
@@ -717,6 +744,123 @@ int64_t avial_copied(int64_t from, int64_t to, int64_t *bytes)
     int64_t pair = from * (here.ranks + here.devices) + to;
     *bytes = here.copied[pair].bytes;
     return here.copied[pair].copies;
+}
+
+/* Between ranks --------------------------------------------------------------------------------- */
+
+/* Memory for a new stage: the device's where MPI takes it; the host's where it does not, and where the
+ * device has none to spare. Whoever is at the other end sees no difference. */
+static bool take_stage(Place *p, Stage *s)
+{
+    const Driver *d = here.driver;
+    if (avial_direct && !avial_memory_limit) s->there = d->allocate(p->device, s->bytes);
+    if (s->there) return true;
+    s->here = malloc((size_t)s->bytes);
+    if (!s->here) return refused("out of memory for messages between devices");
+    s->pinned = d->pin && d->pin(p->device, s->here, s->bytes);
+    return true;
+}
+
+/* The smallest that is free and large enough, of the way that messages go in this run. */
+static Stage *free_stage(const Opened *o, int64_t bytes)
+{
+    Stage *best = NULL;
+    for (int64_t k = 0; k < o->stage_count; k++) {
+        Stage *s = o->stages[k];
+        bool fits = !s->used && s->bytes >= bytes && (s->here || avial_direct);
+        if (fits && (!best || s->bytes < best->bytes)) best = s;
+    }
+    return best;
+}
+
+Stage *avial_stage(int64_t place, int64_t bytes)
+{
+    Place *p = place_of(place);
+    if (!p) {
+        refused("a message for a device that this rank does not drive");
+        return NULL;
+    }
+    Opened *o = &p->opened;
+    Stage *s = free_stage(o, bytes);
+    if (!s) {
+        Stage **more = realloc(o->stages, (size_t)(o->stage_count + 1) * sizeof *more);
+        if (more) o->stages = more;
+        s = more ? calloc(1, sizeof *s) : NULL;
+        if (!s) {
+            refused("out of memory for messages between devices");
+            return NULL;
+        }
+        s->bytes = bytes;
+        if (!take_stage(p, s)) {
+            free(s);
+            return NULL;
+        }
+        o->stages[o->stage_count++] = s;
+    }
+    s->place = place;
+    s->used = true;
+    for (int64_t k = 0; k < STAGE_SLOTS; k++)
+        if (!avial_stage_wait(s, k)) return NULL;
+    return s;
+}
+
+void avial_stage_free(Stage *stage) { stage->used = false; }
+
+char *avial_stage_memory(const Stage *stage)
+{
+    return stage->there ? (char *)(uintptr_t)stage->there : stage->here;
+}
+
+/* How those runs are copied; false where the array has no memory. */
+static bool staged_copy(Place *p, const Stage *s, int64_t at, const StageRuns *r, bool out,
+                        BoxCopy *copy)
+{
+    uint64_t begin = memory_on(p, r->array), near = s->there + (uint64_t)at;
+    if (!begin) return false;
+    bool packs = s->there && out; /* the stage is written */
+    int64_t apart = packs ? r->run_bytes : r->step, others = packs ? r->step : r->run_bytes;
+    begin += (uint64_t)r->offset;
+    *copy = (BoxCopy){
+        .kind = s->there ? COPY_WITHIN : out ? COPY_OUT : COPY_IN,
+        .host = s->here ? s->here + at : NULL,
+        .device = packs ? near : begin,
+        .source = packs ? begin : near,
+        .run_bytes = r->run_bytes,
+        .dims = r->count > 1,
+        .count = {r->count},
+        .here = {apart},
+        .there = {others},
+    };
+    return true;
+}
+
+bool avial_stage_runs(Stage *stage, int64_t at, const StageRuns *runs, bool out)
+{
+    Place *p = place_of(stage->place);
+    BoxCopy copy;
+    enum Queue queue = out ? QUEUE_OUT : QUEUE_IN;
+    if (!p || (!out && !save(p, runs->array))) return false;
+    if (!staged_copy(p, stage, at, runs, out, &copy)) return false;
+    Lying *a = &p->arrays[runs->array];
+    if (!wait_for(p, queue, out ? a->written : a->read) ||
+        !wait_for(p, queue, out ? a->in : a->out) || !went(here.driver->copy(p->device, queue, &copy)))
+        return false;
+    Event_ event = here.driver->record(p->device, queue);
+    if (out) a->out = event;
+    else a->in = event;
+    return true;
+}
+
+void avial_stage_mark(Stage *stage, int64_t slot, bool out)
+{
+    Place *p = place_of(stage->place);
+    if (p) stage->marked[slot] = here.driver->record(p->device, out ? QUEUE_OUT : QUEUE_IN);
+}
+
+bool avial_stage_wait(Stage *stage, int64_t slot)
+{
+    Place *p = place_of(stage->place);
+    return p && went(here.driver->synchronise(p->device, stage->marked[slot]));
 }
 
 /* Launches ------------------------------------------------------------------------------------- */

@@ -92,6 +92,30 @@ AVIAL_DEVICE char *avial_at(int64_t place, int64_t array, char *host);
  * into a queue. */
 AVIAL_DEVICE bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box);
 
+/* Room for what goes from a device to other ranks, or comes from them: plain memory, never mapped by
+ * granules, of the device where MPI takes such (`avial_direct`) and there is some, else of the host. */
+typedef struct Stage Stage;
+extern int64_t avial_direct AVIAL_DEVICE; /* set by the engine before a run */
+enum { STAGE_SLOTS = 4 };                 /* parts of it that are used one by one */
+
+/* One that nobody uses, of at least `bytes`, which is the caller's from now on; NULL: no memory. */
+AVIAL_DEVICE Stage *avial_stage(int64_t place, int64_t bytes);
+AVIAL_DEVICE void avial_stage_free(Stage *stage);
+
+/* Where MPI is to read it, or to write. */
+AVIAL_DEVICE char *avial_stage_memory(const Stage *stage);
+
+/* Puts the copy of `count` runs of `run_bytes` into a queue: in the array `offset` bytes from where it
+ * begins and `step` apart, in the stage from `at` on without gaps; from the array (out), or to it. */
+typedef struct {
+    int64_t array, offset, step, count, run_bytes;
+} StageRuns;
+AVIAL_DEVICE bool avial_stage_runs(Stage *stage, int64_t at, const StageRuns *runs, bool out);
+
+/* What was put into queues of that slot so far is to be waited for by the second. */
+AVIAL_DEVICE void avial_stage_mark(Stage *stage, int64_t slot, bool out);
+AVIAL_DEVICE bool avial_stage_wait(Stage *stage, int64_t slot);
+
 /* The next launch on that place touches the array. */
 AVIAL_DEVICE bool avial_touch(int64_t place, int64_t array, int64_t writes);
 

@@ -91,27 +91,32 @@ static void keep_own_range(i64 rank, const i64 *range, const void *body)
     phase.ranges.count += 4;
 }
 
-/* Adds to each rank the bytes that it holds of that box. */
-static void add_bytes_held(i64 *bytes, Array *a, const i64 *box)
+/* Adds to each rank the bytes that it holds of that box, by the list; whether any does. */
+static bool add_bytes_held(i64 *bytes, Array *a, PieceList *list, const i64 *box)
 {
     i64 part[2 * MAX_DIMS];
-    for (i64 n = first_reaching(a, &a->directory, box[0]); n < a->directory.count; n++) {
-        i64 *piece = piece_at(a, &a->directory, n);
+    bool any = false;
+    for (i64 n = first_reaching(a, list, box[0]); n < list->count; n++) {
+        i64 *piece = piece_at(a, list, n);
         if (piece[0] >= box[a->nd]) break;
         if (!intersect(a->nd, part, piece, box)) continue;
         for (i64 r = 0; r < run.places; r++)
-            if (set_has(holders_of(a, piece), r)) bytes[r] += bytes_of(a, part);
+            if (set_has(holders_of(a, piece), r)) bytes[r] += bytes_of(a, part), any = true;
     }
+    return any;
 }
 
-/* Of those that take part, the place that holds most bytes of what is read; the first of them. */
+/* Of those that take part, the place that holds most bytes of what is read; the first of them. What
+ * no phase has touched lies where it was given: in a plan that is where it is needed. */
 static i64 rank_holding_most(void)
 {
     i64 *bytes = scratch.per_rank, best = phase.members[0];
     memset(bytes, 0, (size_t)run.places * 8);
     for (i64 k = 0; k < phase.footprints.count; k++) {
         const Footprint *f = &phase.footprints.rows[k];
-        if (f->use != USE_WRITE) add_bytes_held(bytes, &run.arrays[f->array], box_at(f->box));
+        Array *a = &run.arrays[f->array];
+        if (f->use == USE_WRITE || add_bytes_held(bytes, a, &a->directory, box_at(f->box))) continue;
+        if (!run.plan) add_bytes_held(bytes, a, &a->given, box_at(f->box));
     }
     for (i64 k = 1; k < phase.member_count; k++)
         if (bytes[phase.members[k]] > bytes[best]) best = phase.members[k];

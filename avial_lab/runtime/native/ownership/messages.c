@@ -27,6 +27,16 @@ INTERNAL bool requests_complete(Buffer *b, bool wait)
     return b->count == 0;
 }
 
+static void retire(Buffer *b)
+{
+    if (b->stage) {
+        avial_stage_free(b->stage);
+        b->stage = NULL;
+        b->capacity = 0;
+    }
+    b->busy = false;
+}
+
 /* The smallest buffer that is free and large enough; else any free one, to be enlarged; else -1.
  * Adds up the bytes of those that are not free. */
 static i64 find_free_buffer(i64 bytes, i64 *under_way)
@@ -34,7 +44,7 @@ static i64 find_free_buffer(i64 bytes, i64 *under_way)
     i64 best = -1, spare = -1;
     for (i64 k = 0; k < run.buffers.count; k++) {
         Buffer *b = &run.buffers.rows[k];
-        if (b->busy && b->sending && requests_complete(b, false)) b->busy = false;
+        if (b->busy && b->sending && requests_complete(b, false)) retire(b);
         if (b->busy) {
             *under_way += b->capacity;
             continue;
@@ -60,14 +70,27 @@ static i64 wait_for_sends(i64 buffer, i64 bytes, i64 under_way)
         if (has_room(buffer, bytes)) break;
         if (!b->busy || !b->sending) continue;
         if (!requests_complete(b, true)) break;
-        b->busy = false;
         under_way -= b->capacity;
+        retire(b);
         buffer = k;
     }
     return buffer;
 }
 
-INTERNAL i64 acquire_buffer(i64 bytes)
+/* Not realloc: what is in it is of no use. A device's message has a stage in place of such memory. */
+static void give_memory(Buffer *b, i64 place, i64 bytes)
+{
+    if (!is_device(place) && b->capacity >= bytes) return;
+    free(b->data);
+    b->capacity = 0;
+    b->data = is_device(place) ? NULL : malloc((size_t)bytes);
+    if (is_device(place)) b->stage = avial_stage(place, bytes);
+    if (is_device(place) && !b->stage) fail(ERROR_DEVICE);
+    if (!is_device(place) && !b->data) fail(ERROR_NO_MEMORY);
+    b->capacity = bytes;
+}
+
+INTERNAL i64 acquire_buffer(i64 place, i64 bytes)
 {
     i64 under_way = 0, found = find_free_buffer(bytes, &under_way);
     if (!has_room(found, bytes)) found = wait_for_sends(found, bytes, under_way);
@@ -76,23 +99,25 @@ INTERNAL i64 acquire_buffer(i64 bytes)
         found = run.buffers.count - 1;
     }
     Buffer *b = &run.buffers.rows[found];
-    if (b->capacity < bytes) { /* not realloc: what is in it is of no use */
-        free(b->data);
-        b->capacity = 0;
-        b->data = malloc((size_t)bytes);
-        if (!b->data) fail(ERROR_NO_MEMORY);
-        b->capacity = bytes;
-    }
+    give_memory(b, place, bytes);
     b->busy = true;
     b->sending = false;
     b->count = 0;
     return found;
 }
 
-static void release_buffer(Message *m)
+INTERNAL void release_buffer(Message *m)
 {
-    run.buffers.rows[m->buffer].busy = false;
+    retire(&run.buffers.rows[m->buffer]);
     m->buffer = -1;
+}
+
+INTERNAL void release_stages(void)
+{
+    for (i64 k = 0; k < run.buffers.count; k++) {
+        Buffer *b = &run.buffers.rows[k];
+        if (b->stage && requests_complete(b, true)) retire(b);
+    }
 }
 
 static i64 *next_request(Buffer *b)
@@ -102,13 +127,15 @@ static i64 *next_request(Buffer *b)
 }
 
 /* In pieces that MPI's counts can hold. */
-INTERNAL void post_bytes(Buffer *b, bool send, char *data, i64 bytes, i64 peer)
+INTERNAL void post_bytes(Buffer *b, const Message *m, char *data, i64 bytes)
 {
+    int peer = (int)peer_of(m), tag = (int)m->tag;
     for (i64 at = 0; at < bytes && !avial_error; at += avial_chunk) {
         int count = (int)min(avial_chunk, bytes - at);
         i64 *request = next_request(b);
-        check(send ? MPI_Isend(data + at, count, avial_byte, (int)peer, 0, avial_comm, request)
-                   : MPI_Irecv(data + at, count, avial_byte, (int)peer, 0, avial_comm, request));
+        check(is_own(m->source)
+                  ? MPI_Isend(data + at, count, avial_byte, peer, tag, avial_comm, request)
+                  : MPI_Irecv(data + at, count, avial_byte, peer, tag, avial_comm, request));
     }
 }
 
@@ -121,14 +148,14 @@ static StridedBox first_box(const Message *m)
 
 INTERNAL bool is_contiguous(const Message *m)
 {
-    if (m->count != 1) return false;
+    if (m->count != 1 || is_device(m->source)) return false;
     StridedBox s = first_box(m);
     return run_count(&s) == 1;
 }
 
 INTERNAL char *contiguous_address(const Message *m)
 {
-    if (m->count != 1) return NULL;
+    if (m->count != 1 || is_device(m->source)) return NULL;
     StridedBox s = first_box(m);
     return run_count(&s) == 1 ? s.memory : NULL;
 }
@@ -145,6 +172,10 @@ static void pack_message(const Message *m, char *to, bool partial)
 INTERNAL void unpack_message(const Message *m)
 {
     const char *from = m->data;
+    if (is_device(m->dest)) {
+        copy_staged(m, run.buffers.rows[m->buffer].stage, false);
+        return;
+    }
     for (i64 k = m->first; k < m->first + m->count; k++) {
         const Transfer *t = &phase.transfers.rows[k];
         const Array *a = &run.arrays[t->array];
@@ -161,13 +192,18 @@ INTERNAL void combine_message(const Message *m)
     }
 }
 
+INTERNAL char *buffer_memory(const Buffer *b)
+{
+    return b->stage ? avial_stage_memory(b->stage) : b->data;
+}
+
 /* Where an incoming message goes: where it belongs, or to a buffer. */
 static void prepare_receive(Message *m, bool partial)
 {
     m->data = partial || m->source == run.rank ? NULL : contiguous_address(m);
     m->in_place = m->data;
-    m->buffer = acquire_buffer(m->data ? 0 : m->bytes);
-    if (!m->data) m->data = run.buffers.rows[m->buffer].data;
+    m->buffer = acquire_buffer(own_end(m), m->data ? 0 : m->bytes);
+    if (!m->data) m->data = buffer_memory(&run.buffers.rows[m->buffer]);
 }
 
 /* Point to point ------------------------------------------------------------------------------- */
@@ -176,30 +212,49 @@ static void post_receives(bool partial)
 {
     for (i64 k = 0; k < phase.messages.count; k++) {
         Message *m = &phase.messages.rows[k];
-        if (m->dest != run.rank || m->collective || is_pipelined(m, partial)) continue;
+        if (!is_own(m->dest) || m->collective || is_pipelined(m, partial)) continue;
         prepare_receive(m, partial);
         if (m->source == run.rank) {
             pack_message(m, m->data, partial);
             continue;
         }
-        post_bytes(&run.buffers.rows[m->buffer], false, m->data, m->bytes, m->source);
+        post_bytes(&run.buffers.rows[m->buffer], m, m->data, m->bytes);
         phase.pending++;
     }
+}
+
+/* Devices begin to pack what they send, all of it before any of it is waited for. */
+static void start_packing(bool partial)
+{
+    for (i64 k = 0; k < phase.messages.count; k++) {
+        Message *m = &phase.messages.rows[k];
+        if (!is_own(m->source) || !is_device(m->source) || is_pipelined(m, partial)) continue;
+        m->buffer = acquire_buffer(m->source, m->bytes);
+        copy_staged(m, run.buffers.rows[m->buffer].stage, true);
+    }
+}
+
+/* The message's bytes in that buffer, which is sent from there. */
+static void pack(const Message *m, Buffer *b, bool partial)
+{
+    if (!b->stage) pack_message(m, b->data, partial);
+    else if (!avial_stage_wait(b->stage, 0)) fail(ERROR_DEVICE);
 }
 
 static void post_sends(bool partial)
 {
     for (i64 k = 0; k < phase.messages.count; k++) {
-        const Message *m = &phase.messages.rows[k];
-        if (m->source != run.rank || m->dest == run.rank) continue;
+        Message *m = &phase.messages.rows[k];
+        if (!is_own(m->source) || is_own(m->dest)) continue;
         if (m->collective || is_pipelined(m, partial)) continue;
-        Event e = message_event(m, EVENT_SENT, m->dest, m->bytes, partial);
-        i64 buffer = acquire_buffer(m->bytes);
+        Event e = message_event(m, EVENT_SENT, peer_of(m), m->bytes, partial);
+        i64 buffer = m->buffer < 0 ? acquire_buffer(m->source, m->bytes) : m->buffer;
         Buffer *b = &run.buffers.rows[buffer];
         b->sending = true;
-        pack_message(m, b->data, partial);
+        m->buffer = -1;
+        pack(m, b, partial);
         e.mid = clock_if_traced();
-        post_bytes(b, true, b->data, m->bytes, m->dest);
+        post_bytes(b, m, buffer_memory(b), m->bytes);
         log_event(e);
     }
 }
@@ -248,7 +303,7 @@ static bool allgather(bool partial)
         at[r] = (int)total;
         total += bytes;
     }
-    i64 into = acquire_buffer(total), from = acquire_buffer(count[run.rank]);
+    i64 into = acquire_buffer(run.rank, total), from = acquire_buffer(run.rank, count[run.rank]);
     Message *own = collective_message(run.rank);
     if (own) {
         Event e =
@@ -299,8 +354,8 @@ INTERNAL void complete_receives(Delivery deliver, bool partial)
 {
     for (i64 k = 0; k < phase.messages.count; k++) {
         Message *m = &phase.messages.rows[k];
-        if (m->dest != run.rank || m->buffer < 0) continue;
-        Event e = message_event(m, EVENT_RECEIVED, m->source, m->bytes, partial);
+        if (!is_own(m->dest) || m->buffer < 0) continue;
+        Event e = message_event(m, EVENT_RECEIVED, peer_of(m), m->bytes, partial);
         requests_complete(&run.buffers.rows[m->buffer], true);
         if (!m->in_place) e.mid = clock_if_traced();
         if (!m->in_place && !avial_error) deliver(m);
@@ -330,6 +385,7 @@ INTERNAL void start_messages(bool partial)
 {
     phase.pending = 0;
     post_receives(partial);
+    if (run.places > run.ranks) start_packing(partial);
     post_sends(partial);
     if (!partial) run_pipelines();
     run_collectives(partial);

@@ -6,13 +6,21 @@
 
 /* Buffers -------------------------------------------------------------------------------------- */
 
-/* The number of a free buffer of at least that many bytes, which is busy from now on. Buffers of
- * sends that are over are free again; where more than `avial_staging` bytes are under way, sends
- * are waited for first. The buffer may be moved in memory by the next call, its data not. */
-INTERNAL i64 acquire_buffer(i64 bytes);
+/* The number of a free buffer of at least that many bytes, for messages of that place; it is busy from
+ * now on. Buffers of sends that are over are free again; where more than `avial_staging` bytes are
+ * under way, sends are waited for first. The buffer may be moved in memory by the next call, its data
+ * not. */
+INTERNAL i64 acquire_buffer(i64 place, i64 bytes);
+INTERNAL void release_buffer(Message *m);
 
-/* Starts to send or receive that many bytes; the requests are the buffer's. */
-INTERNAL void post_bytes(Buffer *b, bool send, char *data, i64 bytes, i64 peer);
+/* Where it begins. */
+INTERNAL char *buffer_memory(const Buffer *b);
+
+/* Waits for what is sent from stages, or received there; devices may then go. */
+INTERNAL void release_stages(void);
+
+/* Starts to send (or receive) that many bytes of the message; the requests are the buffer's. */
+INTERNAL void post_bytes(Buffer *b, const Message *m, char *data, i64 bytes);
 
 /* Whether the requests of the buffer are complete; waits until they are, if asked to. After an
  * error of MPI's it never does. */
@@ -23,10 +31,19 @@ INTERNAL void *ignored_status(void);
 
 /* Messages ------------------------------------------------------------------------------------- */
 
+/* The end of the message that is this rank's; of one to itself that of its receiver. */
+static inline i64 own_end(const Message *m) { return is_own(m->dest) ? m->dest : m->source; }
+
+/* The rank at the other end. */
+static inline i64 peer_of(const Message *m)
+{
+    return run.driver[is_own(m->dest) ? m->source : m->dest];
+}
+
 /* Whether the bytes of the message lie one after the other in an array. */
 INTERNAL bool is_contiguous(const Message *m);
 
-/* Where the bytes of the message lie one after the other in this rank's array; NULL where they do
+/* Where the bytes of the message lie one after the other in this host's array; NULL where they do
  * not. */
 INTERNAL char *contiguous_address(const Message *m);
 

@@ -6,13 +6,13 @@
 #include "pieces.h"
 #include "pipelined.h"
 
-/* The first message to that rank or a later one: they are in order of their destinations. */
+/* The first message to that rank or a later one: they are in order of their destinations' ranks. */
 static i64 first_to(i64 rank)
 {
     i64 low = 0, high = phase.messages.count;
     while (low < high) {
         i64 middle = low + (high - low) / 2;
-        if (phase.messages.rows[middle].dest < rank) low = middle + 1;
+        if (run.driver[phase.messages.rows[middle].dest] < rank) low = middle + 1;
         else high = middle;
     }
     return low;
@@ -22,7 +22,7 @@ static i64 first_to(i64 rank)
 static const Message *to_rank(i64 k, i64 rank)
 {
     const Message *m = &phase.messages.rows[k];
-    return k < phase.messages.count && m->dest == rank ? m : NULL;
+    return k < phase.messages.count && run.driver[m->dest] == rank ? m : NULL;
 }
 
 /* Whether the message is under way while its receiver may compute: in a run, this rank. */

@@ -337,6 +337,7 @@ void avial_bring_back(void)
     note_stays();
     keep_copies();
     start_copies(false);
+    if (!run.plan) release_stages();
     if (!run.plan && !avial_places_end()) fail(ERROR_DEVICE);
 }
 

@@ -226,9 +226,10 @@ int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, 
  *
  *     TABLE_INPUTS      rank, array, box      what each rank was given, or in a plan needs
  *     TABLE_RESULTS     rank, array, box      the last version of what was written, each once
- *     TABLE_MOVES       phase, source, dest, messages, bytes
+ *     TABLE_MOVES       phase, source, dest (places), messages, bytes
  *                                             all of a plan; of a run those this rank sent
- *     TABLE_HELD        place, bytes          of a plan: what each place ever holds
+ *     TABLE_HELD        place, bytes, bytes of whole pages (0 for more than PAGED_PLACES places)
+ *                                             of a plan: what each place ever holds
  *     TABLE_STAYS       place, array, first and last moment (stays.h)
  *                                             of a plan: when a device needs memory of an array
  *     TABLE_GRANULES    place, array, the first of some granules in a row, and one past the last
@@ -249,8 +250,8 @@ int32_t avial_dispatch_next_8u_here(void *place, int32_t thread, int32_t *last, 
  *                       messages and copies; then those: what the ranks do in such a turn, each once
  *                       share: place, its ranges, iterations of the first dimension that wait for no
  *                       message (-1: it is not split so), and (all) below and above those; its work (a double); bytes touched, of the largest box
- *                       message: source, dest (-1: all others), bytes, MessageFlags, and as in an
- *                       event: array, count, low, high
+ *                       message: source, dest (places; -1: all other hosts), bytes, MessageFlags,
+ *                       and as in an event: array, count, low, high
  *                       copy: source, dest (places of one rank), bytes, array, whether a message of
  *                       the phase brings something of it
  *     TABLE_CARRIED     set of arrays         for each row of TABLE_MOVES, of a plan: bit 63 is all

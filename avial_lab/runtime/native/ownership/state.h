@@ -91,6 +91,7 @@ typedef struct {
     i64 box; /* where it begins in `phase.boxes` */
 } Footprint;
 
+/* Between places of two ranks: from a device that wrote to another one, else from host to host. */
 typedef struct {
     i64 source, dest, array;
     i64 box; /* where it begins in `phase.boxes` */
@@ -104,9 +105,10 @@ typedef struct {
     bool late;
 } Copy;
 
-/* All transfers of a phase from one rank to another, or from a rank to itself. */
+/* All transfers of a phase from one place to another, or from a host to itself. */
 typedef struct {
     i64 source, dest;
+    i64 tag;          /* of those from the one rank to the other, which one it is */
     i64 first, count; /* its transfers */
     i64 bytes;
     i64 buffer;      /* of `run.buffers` while it is under way to this rank; else -1 */
@@ -115,9 +117,10 @@ typedef struct {
     bool in_place;   /* it arrives where it belongs, without a copy */
 } Message;
 
-/* Room for a message, and the requests that use it. */
+/* Room for a message, and the requests that use it. stage: where it is one from device to device. */
 typedef struct {
     char *data;
+    Stage *stage;
     i64 capacity; /* bytes */
     bool busy;    /* a message has it */
     bool sending; /* it is free again when the requests are complete */
@@ -269,6 +272,9 @@ typedef struct {
 INTERNAL_DATA Run run;
 INTERNAL_DATA CurrentPhase phase;
 INTERNAL_DATA Scratch scratch;
+
+static inline bool is_device(i64 place) { return place >= run.ranks; }
+static inline bool is_own(i64 place) { return run.driver[place] == run.rank; }
 
 /* Failure -------------------------------------------------------------------------------------- */
 

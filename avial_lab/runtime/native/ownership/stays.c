@@ -3,9 +3,9 @@
 #include "footprints.h"
 #include "pieces.h"
 
-/* The granules between the first byte of the box and the last, from dimension d on, where the indices
- * before it lead `at`: all that lie there, if its rows begin no more than a granule apart. */
-static void mark(u64 *bits, const Array *a, const i64 *box, const i64 *stride, i64 d, i64 at)
+/* The units between the first byte of the box and the last, from dimension d on, where the indices
+ * before it lead `at`: all that lie there, if its rows begin no more than a unit apart. */
+static void mark(u64 *bits, i64 unit, const Array *a, const i64 *box, const i64 *stride, i64 d, i64 at)
 {
     i64 first = at, last = at + a->itemsize - 1;
     for (i64 k = d; k < a->nd; k++) {
@@ -13,22 +13,28 @@ static void mark(u64 *bits, const Array *a, const i64 *box, const i64 *stride, i
         first += box[k] * stride[k];
         last += (box[a->nd + k] - 1) * stride[k];
     }
-    if (d < a->nd && stride[d] > GRANULE) {
+    if (d < a->nd && stride[d] > unit) {
         for (i64 i = box[d]; i < box[a->nd + d]; i++)
-            mark(bits, a, box, stride, d + 1, at + i * stride[d]);
+            mark(bits, unit, a, box, stride, d + 1, at + i * stride[d]);
         return;
     }
-    for (i64 g = first / GRANULE; g <= last / GRANULE; g++) bits[g / 64] |= (u64)1 << g % 64;
+    for (i64 g = first / unit; g <= last / unit; g++) bits[g / 64] |= (u64)1 << g % 64;
+}
+
+INTERNAL void mark_units(u64 *bits, i64 unit, const Array *a, const i64 *box)
+{
+    i64 stride[MAX_DIMS] = {0};
+    if (a->nd) stride[a->nd - 1] = a->itemsize;
+    for (i64 d = a->nd - 1; d > 0; d--) stride[d - 1] = stride[d] * a->whole[a->nd + d];
+    mark(bits, unit, a, box, stride, 0, 0);
 }
 
 static void note_granules(Stay *s, const Array *a, const i64 *box)
 {
-    i64 stride[MAX_DIMS], bytes = bytes_of(a, a->whole);
+    i64 bytes = bytes_of(a, a->whole);
     if (bytes < LEAST_MAPPED) return;
     if (!s->granules) s->granules = zeroed((bytes / GRANULE + 64) / 64, sizeof *s->granules);
-    stride[a->nd - 1] = a->itemsize;
-    for (i64 d = a->nd - 1; d > 0; d--) stride[d - 1] = stride[d] * a->whole[a->nd + d];
-    mark(s->granules, a, box, stride, 0, 0);
+    mark_units(s->granules, GRANULE, a, box);
 }
 
 /* Where an array is the caller's memory there is a copy of it from the first write on. */
@@ -54,6 +60,11 @@ INTERNAL void note_stays(void)
         const Copy *c = &phase.copies.rows[k];
         note_stay(c->source, c->array, box_at(c->box), false);
         note_stay(c->dest, c->array, box_at(c->box), true);
+    }
+    for (i64 k = 0; k < phase.transfers.count; k++) {
+        const Transfer *t = &phase.transfers.rows[k];
+        note_stay(t->source, t->array, box_at(t->box), false);
+        note_stay(t->dest, t->array, box_at(t->box), true);
     }
 }
 

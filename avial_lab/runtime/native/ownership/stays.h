@@ -9,6 +9,9 @@
 /* What the phase at hand uses on devices; of a plan. */
 INTERNAL void note_stays(void);
 
+/* Sets a bit for each `unit` bytes of the array that have something of the box. */
+INTERNAL void mark_units(u64 *bits, i64 unit, const Array *a, const i64 *box);
+
 /* At the end of a plan: what is saved of the caller's arrays on devices (`avial_settle`) stays. */
 INTERNAL void keep_copies(void);
 

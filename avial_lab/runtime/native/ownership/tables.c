@@ -1,7 +1,10 @@
 /* What the engine and the planner may ask, as rows of words: `avial_table` in ownership.h. */
+#include <stdlib.h>
+
 #include "footprints.h"
 #include "pieces.h"
 #include "state.h"
+#include "stays.h"
 
 static struct {
     i64 *out, capacity, needed;
@@ -70,18 +73,34 @@ static void emit_carried(void)
     for (i64 k = 0; k < run.totals.count; k++) emit((i64)run.totals.rows[k].arrays);
 }
 
+/* Bytes of the pages that have something of what place r ever had of the array. */
+static i64 paged_bytes(const Array *a, i64 r)
+{
+    i64 bytes = bytes_of(a, a->whole), pages = (bytes + PAGE - 1) / PAGE, found = 0;
+    u64 *bits = zeroed(pages / 64 + 1, sizeof *bits);
+    for (i64 n = 0; n < a->ever_held.count; n++) {
+        i64 *piece = piece_at(a, &a->ever_held, n);
+        if (set_has(holders_of(a, piece), r)) mark_units(bits, PAGE, a, piece);
+    }
+    for (i64 p = 0; p < pages; p++)
+        if (bits[p / 64] >> p % 64 & 1) found += p + 1 < pages ? PAGE : bytes - p * PAGE;
+    free(bits);
+    return found;
+}
+
 static void emit_held(void)
 {
     for (i64 r = 0; r < run.places; r++) {
-        i64 bytes = 0;
+        i64 bytes = 0, paged = 0;
         for (i64 k = 0; k < run.array_count; k++) {
             const Array *a = &run.arrays[k];
             for (i64 n = 0; n < a->ever_held.count; n++) {
                 i64 *piece = piece_at(a, &a->ever_held, n);
                 if (set_has(holders_of(a, piece), r)) bytes += bytes_of(a, piece);
             }
+            if (run.places <= PAGED_PLACES) paged += paged_bytes(a, r);
         }
-        emit(r), emit(bytes);
+        emit(r), emit(bytes), emit(paged);
     }
 }
 

@@ -66,7 +66,8 @@ static i64 nearest_holder(const u64 *holders, i64 place)
 
 static void require_at(i64 array, const i64 *box, i64 place);
 
-/* What `device` lacks of the box and no other place of its rank holds is to come to its host. */
+/* What `device` lacks of the box and no other place of its rank holds is to come to its host, but for
+ * what a device wrote. */
 static void bring_near(i64 array, const i64 *box, i64 device)
 {
     Array *a = &run.arrays[array];
@@ -76,7 +77,7 @@ static void bring_near(i64 array, const i64 *box, i64 device)
         const u64 *holders = holders_of(a, piece);
         if (piece[0] >= box[a->nd]) break;
         if (!intersect(a->nd, part, piece, box) || set_has(holders, device)) continue;
-        if (nearest_holder(holders, device) >= 0) continue;
+        if (is_device(*writer_of(a, piece)) || nearest_holder(holders, device) >= 0) continue;
         RESERVE(scratch.lacking, scratch.lacking.count + words);
         memcpy(scratch.lacking.rows + scratch.lacking.count, part, (size_t)words * 8);
         scratch.lacking.count += words;
@@ -103,7 +104,7 @@ static void bring_to_host(i64 array, const i64 *part, i64 writer, i64 place)
 static void require_at(i64 array, const i64 *box, i64 place)
 {
     Array *a = &run.arrays[array];
-    if (place >= run.ranks) bring_near(array, box, place);
+    if (is_device(place)) bring_near(array, box, place);
     if (run.plan) add_holder(a, &a->ever_held, box, place, false);
     i64 count = add_holder(a, &a->directory, box, place, true), begin = scratch.lacking.count;
     RESERVE(scratch.lacking, begin + count * a->stride);
@@ -116,6 +117,7 @@ static void require_at(i64 array, const i64 *box, i64 place)
         memcpy(part, piece, (size_t)a->nd * 16);
         if (writer < 0 && a->undefined) continue;
         if (near >= 0) add_copy(near, place, array, part);
+        else if (is_device(place)) add_transfer(writer, place, array, part, false);
         else bring_to_host(array, part, writer, place);
     }
     scratch.lacking.count = begin;
@@ -166,7 +168,7 @@ INTERNAL void start_copies(bool late)
 {
     for (i64 k = 0; k < phase.copies.count; k++) {
         const Copy *c = &phase.copies.rows[k];
-        if (c->late != late || (!run.plan && run.driver[c->dest] != run.rank)) continue;
+        if (c->late != late || (!run.plan && !is_own(c->dest))) continue;
         count_copy(c);
         if (run.plan) continue;
         run.started_copies++;
@@ -202,13 +204,17 @@ INTERNAL void derive_transfers(void)
 
 /* Messages ------------------------------------------------------------------------------------- */
 
+static int compare_words(i64 a, i64 b) { return a < b ? -1 : a > b; }
+
 /* By destination, source, and then in the order they were added, which no sort need keep. */
 static int compare_transfers(const void *x, const void *y)
 {
     const Transfer *a = x, *b = y;
-    if (a->dest != b->dest) return a->dest < b->dest ? -1 : 1;
-    if (a->source != b->source) return a->source < b->source ? -1 : 1;
-    return a->box < b->box ? -1 : a->box > b->box;
+    int by = compare_words(run.driver[a->dest], run.driver[b->dest]);
+    if (!by) by = compare_words(run.driver[a->source], run.driver[b->source]);
+    if (!by) by = compare_words(a->dest, b->dest);
+    if (!by) by = compare_words(a->source, b->source);
+    return by ? by : compare_words(a->box, b->box);
 }
 
 static void sort_transfers(void)
@@ -233,7 +239,7 @@ static bool same_contents(const Message *x, const Message *y)
     return true;
 }
 
-/* A message is part of a collective where its rank sends the same to every other one. */
+/* A message is part of a collective where its host sends the same to every other one. */
 static void find_collectives(void)
 {
     if (run.ranks < 3 || phase.messages.count < run.ranks - 1) return;
@@ -241,15 +247,22 @@ static void find_collectives(void)
     memset(scratch.per_rank, 0, (size_t)run.ranks * 16);
     for (i64 k = 0; k < phase.messages.count; k++) {
         const Message *m = &phase.messages.rows[k];
-        if (m->source == m->dest) continue;
+        if (m->source == m->dest || is_device(m->source)) continue;
         if (!same[m->source]++) first[m->source] = k;
         else if (same[m->source] > 1 && !same_contents(m, &phase.messages.rows[first[m->source]]))
             same[m->source] = -run.ranks; /* and below 0 whatever follows */
     }
     for (i64 k = 0; k < phase.messages.count; k++) {
         Message *m = &phase.messages.rows[k];
-        m->collective = m->source != m->dest && same[m->source] == run.ranks - 1;
+        m->collective = m->source != m->dest && !is_device(m->source) &&
+                        same[m->source] == run.ranks - 1;
     }
+}
+
+static bool between_same_ranks(const Message *m, const Transfer *t)
+{
+    return run.driver[m->source] == run.driver[t->source] &&
+           run.driver[m->dest] == run.driver[t->dest];
 }
 
 INTERNAL void group_into_messages(void)
@@ -260,8 +273,9 @@ INTERNAL void group_into_messages(void)
     for (i64 k = 0; k < phase.transfers.count; k++) {
         const Transfer *t = &phase.transfers.rows[k];
         if (!last || last->source != t->source || last->dest != t->dest) {
+            i64 tag = last && between_same_ranks(last, t) ? last->tag + 1 : 0;
             last = APPEND(phase.messages);
-            *last = (Message){.source = t->source, .dest = t->dest, .first = k, .buffer = -1};
+            *last = (Message){t->source, t->dest, tag, .first = k, .buffer = -1};
         }
         last->count++;
         last->bytes += bytes_of(&run.arrays[t->array], box_at(t->box));
@@ -343,7 +357,7 @@ INTERNAL void count_messages(void)
         const Message *m = &phase.messages.rows[k];
         if (m->source == m->dest) continue;
         run.phases.rows[phase.number].bytes += m->bytes;
-        if (run.plan || m->source == run.rank) count_message(m);
-        if (avial_counts && m->source == run.rank) ((volatile i64 *)avial_counts)[0] += m->bytes;
+        if (run.plan || is_own(m->source)) count_message(m);
+        if (avial_counts && is_own(m->source)) ((volatile i64 *)avial_counts)[0] += m->bytes;
     }
 }

@@ -1368,3 +1368,185 @@ def drawn_at_random(x):
 @case(lambda: (F(3),))
 def beyond_any_subscript(x):
     return x[2**70]
+
+
+def line(n: int) -> np.ndarray:
+    return np.arange(float(n))
+
+
+@case(lambda: (line(6), line(6) + 1, line(6)), lambda: (I(9, 6), I(9, 6), line(6)))
+def out_given(a, b, c):
+    np.add(a, b, out=c)
+    np.multiply(c, c, c)
+    np.subtract(c, 1, out=(c,))
+    d = np.clip(c, 1.0, 30.0, out=c)
+    e = np.empty(6, np.bool_)
+    np.greater(c, 2, out=e)
+    np.logical_not(e, e)
+    return d, e, np.add(a, 1, out=None)
+
+
+@case(lambda: (line(12).reshape(3, 4), line(4)), lambda: (line(4), line(12).reshape(3, 4)))
+def out_of_parts(a, b):
+    np.maximum(a, b, out=a)
+    np.multiply(a[1:], 2, out=a[:-1])
+    np.add(a[:, 0], 1.0, a[:, 1])
+    return np.negative(a[0], out=a[2])
+
+
+@case(lambda: (line(6), I(9, 6)))
+def out_of_another_kind(a, c):
+    np.sqrt(a, out=c)
+
+
+@case(lambda: (line(6), line(6)))
+def out_where(a, c):
+    np.add(a, 1, out=c, where=a > 2)
+
+
+@case(lambda: (line(6), line(6)))
+def out_of_nothing(a, c):
+    np.add(a, 1, out=a + c)
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 9.0))
+def returns_nothing_early(a, t):
+    for i in range(len(a)):
+        if a[i] == t:
+            return
+    a[0] = 9.0
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 0.5), lambda: (line(5), 9.0))
+def returns_arrays(a, t):
+    def other(k):
+        if a[k] > t:
+            return a * 2
+        return a + 1
+
+    b = other(1)
+    if a[2] > t:
+        return b, 3
+    for i in range(len(a)):
+        b[i] += t
+        if b[i] > 4:
+            return b, i
+    return np.zeros(5), -1
+
+
+@case(lambda: (line(5), 2.0), lambda: (line(5), 9.0))
+def returns_or_raises(a, t):
+    while True:
+        a[0] += t
+        if a[0] > 20:
+            break
+        if a[0] > 7:
+            return a[0]
+    if a[1] > t:
+        return 2.0
+    raise ValueError("none")
+
+
+@case(lambda: (line(5), 2.0))
+def returns_one_or_nothing(a, t):
+    for i in range(len(a)):
+        if a[i] > t:
+            return i
+    return None
+
+
+@case(lambda: (line(5), 2.0))
+def returns_the_callers_or_another(a, t):
+    if a[0] > t:
+        return a
+    return a * 3
+
+
+@case(lambda: (line(4), 0.5))
+def rows_of_tuples(a, t):
+    c = np.zeros((3, 4))
+    for i in range(3):
+        c[i] = (i, 2 * i, a[i], t)
+    c[0, :2] = [5, t]
+    return c
+
+
+@case(lambda: (line(6),))
+def stretches(a):
+    s = 0.0
+    for j in range(5):
+        for k in np.arange(j + 1, 0, -1):
+            s += k * a[k - 1]
+        s += (np.arange(j, 5, 2) * 2).sum() + np.arange(2 * j, j).sum()
+        s += len(np.arange(j, -1, -3)) + len(np.arange(5, 3))
+        a[j:] += np.linspace(0.0, 1.0, 6 - j)
+    return s
+
+
+@case(lambda: (I(3, 2) + 2,), lambda: (np.array([0, 1]),), lambda: (np.array([2, -1]),))
+def stretches_of_data(n):
+    return np.arange(n[0]).sum(), np.arange(7, n[1], -2).sum(), np.linspace(1.0, 2.0, n[1]).sum()
+
+
+@case(lambda: (np.array([1.25, 2.5, -3.14159, 1e10, np.nan]), 2.5), lambda: (I(99, 5), 3.5))
+def rounded(a, x):
+    return np.round(a, 2), a.round(1), np.round(x), round(x), round(a[1])
+
+
+@case(lambda: (3.14159,))
+def rounded_to_digits(x):
+    return round(x, 2)
+
+
+@case(lambda: (np.array([3, 0, 5], np.int8), 2.5), lambda: (np.array([0.0, 7.0, -1.0]), 0.0))
+def values_of_and_or(a, x):
+    one = a[0] and a[2], a[1] and a[2], a[1] or a[2], x and a[2] and 2.5, a[0] or x or 9
+    test = a[0] > 1 and a[1] < 1, not (a[0] and a[1]), a[0] < a[2] < 9
+    if (a[0] and a[1]) or not (x or a[2]):
+        a[1] = 11
+    return one, test
+
+
+@case(lambda: (np.array([100, 100, 1], np.int8), I(9, 3, 4)), lambda: (F(5), F(2, 3) > 0.5))
+def sums_as_python_adds(a, b):
+    return sum(a), sum(b), sum(a, 5), sum(b[0], 2.5)
+
+
+@case(
+    lambda: (np.array([3, 1, 2], np.int8),),
+    lambda: (np.array([7, 1, 2], np.uint16),),
+    lambda: (np.array([2.5, 1.25, 7], np.float32),),
+)
+def kinds_of_floats(a):
+    whole = np.rint(a), np.exp2(a), np.arctan2(a, a), np.vander(a), np.cov(a[None] * a[:, None])
+    return whole, a * np.count_nonzero(a)
+
+
+@case(lambda: (np.array([1, 3, 90], np.uint8), np.array([9, 4, 2], np.uint8)))
+def points_between(x, y):
+    return np.interp(2.5, x, y), np.polyval(y, 50), np.mean(x, dtype=np.float32)
+
+
+@case(lambda: (np.array([True, False]),))
+def signs_of_bools(a):
+    return np.sign(a)
+
+
+@case(lambda: (2.0, -1.0), lambda: (0.0, -1.0), lambda: (-2.0, -3.0), lambda: (0.0, 2.5))
+def pythons_powers(x, y):
+    return x**y, x**3
+
+
+@case(lambda: (7, -2), lambda: (7, 2))
+def pythons_shifts(x, y):
+    return x >> y
+
+
+@case(lambda: (3.0, 0.0), lambda: (-7.5, 2.0))
+def pythons_remainder(x, y):
+    return math.fmod(x, y)
+
+
+@case(lambda: (F(4).astype(np.float32), 3.0, -2.0))
+def pythons_floats(a, x, y):
+    return a * math.atan2(x, y), a * math.copysign(x, y), math.isnan(x) + 1

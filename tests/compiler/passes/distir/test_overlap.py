@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from avial_lab.compiler.requests import Source
@@ -38,7 +39,12 @@ def test_the_values_are_the_same(parallel: str) -> None:
 
 
 def scheduled(parallel: str, ranks: int) -> tuple[Schedule, tuple[str, ...]]:
-    text, arrays = training_step(ROWS, WIDTHS), arrays_of(ROWS, WIDTHS)
+    return divided(training_step(ROWS, WIDTHS), arrays_of(ROWS, WIDTHS), parallel, ranks)
+
+
+def divided(
+    text: str, arrays: dict[str, np.ndarray], parallel: str, ranks: int
+) -> tuple[Schedule, tuple[str, ...]]:
     source = Source(text, "t", bind_arrays(arrays), parallel=parallel)
     module = parse(source)
     graph, topology = graph_of(module, source), Topology.local(ranks)

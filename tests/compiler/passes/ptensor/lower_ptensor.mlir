@@ -50,15 +50,20 @@ func.func @assigned(%A: memref<9xf64>) {
 
 // -----
 
-// A sum over rows is one of blocks of rows. An array that is not divided has memory of MLIR's.
+// A sum over rows is one of blocks of rows, which are added up in their order, where they lie. An array that is not divided has memory of MLIR's.
 
 // CHECK-LABEL: func.func @summed(
-// CHECK: %[[P:.*]] = memref.alloc() : memref<8x40xf64>
-// CHECK: affine.for %[[B:.*]] = 0 to 8 {
-// CHECK: affine.for %[[I:.*]] = 0 to 16 {
-// CHECK: affine.for %[[J:.*]] = 0 to 40 {
-// CHECK-NEXT: affine.load %{{.*}}[%[[B]] * 16 + %[[I]], %[[J]]] : memref<128x40xf64>
+// CHECK: %[[P:.*]] = memref.alloc() : memref<12x40xf64>
+// CHECK: affine.for %[[B:.*]] = 0 to 12 {
+// CHECK: affine.for %[[I:.*]] = #[[LOW:.*]](%[[B]]) to #[[HIGH:.*]](%[[B]]) {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 40 {
+// CHECK-NEXT: affine.load %{{.*}}[%[[I]], %[[J]]] : memref<128x40xf64>
 // CHECK: } {avial.divided}
+// CHECK: affine.load %[[P]][0, %{{.*}}]
+// CHECK: } {avial.where_it_lies}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 6 {
+// CHECK: affine.load %[[P]][
+// CHECK: } {avial.where_it_lies}
 // CHECK-NOT: dist.
 func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
   %x = "ptensor.load"(%A) : (memref<128x40xf64>) -> !ptensor.ptensor<tensor<128x40xf64>, "default", false>
@@ -75,12 +80,12 @@ func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[Y:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}, %{{.*}}) : (index, index) -> (i64, memref<4096x4xf64>)
 // CHECK: } {avial.divided}
-// CHECK: affine.for %[[B:.*]] = 0 to 64 {
+// CHECK: affine.for %[[B:.*]] = 0 to 168 {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
-// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 64 {
-// CHECK-NEXT: affine.load %[[Y]]#1[%[[B]] * 64 + %[[K]], %[[I]]]
-// CHECK-NEXT: affine.load %{{.*}}[%[[B]] * 64 + %[[K]], %[[J]]]
+// CHECK-NEXT: affine.for %[[K:.*]] = #{{.*}}(%[[B]]) to #{{.*}}(%[[B]]) {
+// CHECK-NEXT: affine.load %[[Y]]#1[%[[K]], %[[I]]]
+// CHECK-NEXT: affine.load %{{.*}}[%[[K]], %[[J]]]
 // CHECK: "dist.finalize_reduce"
 func.func @product(%A: memref<4096x4xf64>, %S: memref<4x4xf64>) {
   %x = "ptensor.load"(%A) : (memref<4096x4xf64>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>

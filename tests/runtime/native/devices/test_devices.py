@@ -23,8 +23,8 @@ SOURCES = Path(__file__).parent / "c"
 TESTS = (
     "memory is apart and poisoned", "late", "seeded", "the host's memory is read late",
     "what no device can launch", "a box there and back", "from device to device",
-    "a copy in again", "what is not ours", "memory is taken again", "memory is kept",
-    "what a run wrote is undone", "a limit", "memory by granules", "null counts",
+    "a copy in again", "between ranks", "what is not ours", "memory is taken again",
+    "memory is kept", "what a run wrote is undone", "a limit", "memory by granules", "null counts",
     "cuda copies and launches",
     "cuda: packed boxes", "cuda: machine code", "cuda: memory by granules", "cuda: events",
     "cuda: memory and streams of others", "cuda: newer ptx",
@@ -97,6 +97,21 @@ BROKEN = {
     "a copy of the caller's array that comes too late":
         ("a->out = d->record(p->device, QUEUE_OUT);\n    return true;", "return true;"),
     "a box that is a row short": ("offset += box[d] * stride;", "offset += 0;"),
+    "a box packed before its launch":
+        ("queue, out ? a->written : a->read", "queue, out ? 0 : a->read"),
+    "a box packed before what was copied there":
+        ("queue, out ? a->in : a->out", "queue, out ? 0 : a->out"),
+    "a box unpacked before what reads the old one":
+        ("queue, out ? a->written : a->read", "queue, out ? a->written : 0"),
+    "a box unpacked over what is being sent":
+        ("queue, out ? a->in : a->out", "queue, out ? a->in : 0"),
+    "a stage that is used again too early":
+        ("if (!avial_stage_wait(s, k)) return NULL;", ""),
+    "a packed box that nobody waits for":
+        ("stage->marked[slot] = here.driver->record(p->device, out ? QUEUE_OUT : QUEUE_IN)",
+         "stage->marked[slot] = out ? 0 : here.driver->record(p->device, QUEUE_IN)"),
+    "a launch over what is being packed": ("if (out) a->out = event;", "if (out) (void)event;"),
+    "a launch before what came": ("else a->in = event;", ""),
 }  # fmt: skip
 
 
@@ -126,6 +141,6 @@ def test_a_dropped_wait_is_found(what: str, tmp_path: Path) -> None:
     program = build(tmp_path, "-O1", broken={"places.c": BROKEN[what]})
     found = (
         "what a run wrote is undone", "a box there and back", "from device to device",
-        "a copy in again", "memory by granules",
+        "a copy in again", "between ranks", "memory by granules",
     )  # fmt: skip
     assert any(run(program, name).returncode for name in found)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from avial_lab.core.buffers import Storage
+from avial_lab.core.paged import paged_bytes
 from avial_lab.core.regions import Box, union
 from avial_lab.planning.schedule import Piece
 from avial_lab.plot import trace_text
@@ -55,6 +57,20 @@ def test_a_rank_is_given_its_part_and_the_rows_beside_it() -> None:
     assert given[3] == (Box((14, 0), (20, 20)),)
     # Two arrays of 7 rows, less the corners that nobody reads or writes.
     assert plan.held_bytes[1] == 2 * 7 * 20 * 8
+
+
+def test_a_plan_counts_the_pages_that_its_ranks_touch() -> None:
+    """A row of 700 numbers is more than a page: its ends alone are not."""
+    shape = (40, 700)
+    plan = JACOBI.plan(random(shape, shape)(), 4)
+    for rank in range(4):
+        held: dict[str, list[Box]] = {}
+        for piece in (*plan.inputs, *plan.results):
+            if piece.rank == rank:
+                held.setdefault(piece.storage, []).append(piece.box)
+        pages = sum(paged_bytes(Storage(n, shape, 8, (n,)), boxes) for n, boxes in held.items())
+        assert plan.touched_bytes[rank] == plan.paged_bytes[rank] == pages
+        assert plan.held_bytes[rank] < pages
 
 
 def test_results_come_from_one_owner_each() -> None:

@@ -221,11 +221,76 @@ static void test_a_copy_in_again(void)
     avial_seed = 0;
 }
 
+/* The elements of a box that leaves a device, or comes to one. */
+static StageRuns runs_of_box(const int64_t *box)
+{
+    return (StageRuns){0, (box[0] * N + box[1]) * 8, N * 8, box[2] - box[0], (box[3] - box[1]) * 8};
+}
+
+static void check_packed(const Stage *stage, const int64_t *box, int64_t more)
+{
+    const int64_t *packed = (const int64_t *)avial_stage_memory(stage) + 1;
+    for (int64_t i = box[0]; i < box[2]; i++)
+        for (int64_t j = box[1]; j < box[3]; j++) CHECK(*packed++ == element(i * N + j) + more);
+}
+
+/* By stages, of the device's memory or the host's: a box of the first device, when its launch is
+ * over and before the next, to the second, over what that has made and sent; and that stage is free
+ * again when all has been taken from it. */
+static void test_between_ranks(void)
+{
+    for (int64_t turn = 0; turn < 400; turn++) {
+        bool launches = turn % 3, sends = turn % 5 > 1;
+        int64_t box[4];
+        avial_seed = turn % 100 / 2, avial_direct = turn / 100 % 2;
+        if (turn % 100 == 0) avial_places_drop(); /* what is kept is of the other way */
+        two_devices();
+        random_box(2, SHAPE, box);
+        StageRuns runs = runs_of_box(box), all = runs_of_box(WHOLE);
+        CHECK(avial_copy_box(0, 2, 0, WHOLE) && avial_copy_box(0, 3, 0, WHOLE));
+        if (launches) launch_on(2, 5);
+        launch_on(3, 100);
+        Stage *out = avial_stage(2, (N * N + 1) * 8), *in = avial_stage(3, (N * N + 1) * 8);
+        Stage *old = avial_stage(3, (N * N + 1) * 8);
+        CHECK(out && in && old && in != old);
+        CHECK(!avial_direct == !out->there && !out->there == !!out->here);
+        CHECK(avial_stage_runs(out, 8, &runs, true));
+        if (sends) CHECK(avial_stage_runs(old, 8, &all, true));
+        avial_stage_mark(out, 1, true), avial_stage_mark(old, 0, true);
+        launch_on(2, 1000);
+        CHECK(avial_stage_wait(out, 1));
+        check_packed(out, box, launches ? 5 : 0);
+        memcpy(avial_stage_memory(in), avial_stage_memory(out), (N * N + 1) * 8); /* MPI */
+        CHECK(avial_stage_runs(in, 8, &runs, false));
+        avial_stage_mark(in, 2, false);
+        CHECK(avial_stage_wait(old, 0));
+        if (sends) check_packed(old, WHOLE, 100);
+        launch_on(3, 7);
+        avial_stage_free(in), avial_stage_free(out), avial_stage_free(old);
+        CHECK(avial_stage(3, 8) && in->used);
+        memset(avial_stage_memory(in), 1, (N * N + 1) * 8);
+        CHECK(avial_host_waits(false));
+        memset(host, 0, sizeof host);
+        CHECK(avial_copy_box(3, 0, 0, WHOLE) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++) {
+            bool came = lies_in(2, SHAPE, box, k);
+            CHECK(host[k] == element(k) + 7 + (came ? (launches ? 5 : 0) : 100));
+        }
+        CHECK(avial_copy_box(2, 0, 0, WHOLE) && avial_host_waits(true));
+        for (int64_t k = 0; k < N * N; k++)
+            CHECK(host[k] == element(k) + 1000 + (launches ? 5 : 0));
+        CHECK(avial_places_end());
+    }
+    avial_seed = avial_direct = 0;
+    avial_places_drop();
+}
+
 static void test_what_is_not_ours(void)
 {
     two_devices();
     CHECK(!avial_copy_box(0, 1, 0, WHOLE) && strstr(avial_device_why(), "is a message"));
     CHECK(!avial_touch(4, 0, 0) && strstr(avial_device_why(), "does not drive"));
+    CHECK(!avial_stage(4, 8) && strstr(avial_device_why(), "does not drive"));
     CHECK(avial_at(0, 0, (char *)host) == (char *)host);
     CHECK(avial_places_end());
 }
@@ -627,6 +692,7 @@ static const struct {
     {"a box there and back", test_a_box_there_and_back},
     {"from device to device", test_from_device_to_device},
     {"a copy in again", test_a_copy_in_again},
+    {"between ranks", test_between_ranks},
     {"what is not ours", test_what_is_not_ours},
     {"memory is taken again", test_memory_is_taken_again},
     {"memory is kept", test_memory_is_kept},
