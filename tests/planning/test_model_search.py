@@ -187,6 +187,9 @@ def test_why_one_beats_another() -> None:
     assert found.best.words in found.explain("pipeline 4 x 1 1f1b")
     with pytest.raises(OptionError, match="'data 3' is no configuration of this search"):
         found.explain("data 3")
+    with pytest.raises(OptionError) as refused:
+        found.explain("pipeline 2 x 2 1f1b")
+    assert refused.value.hint == "it takes 2 devices, and all here take 4"
 
 
 def test_what_one_lacks() -> None:
