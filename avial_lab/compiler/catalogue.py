@@ -943,6 +943,12 @@ LOOPS = Pipeline(
             optional=True,
         ),
         Row(
+            "duplicate-function-elimination",
+            what="Makes equal functions one.",
+            why="After thread-loops, which makes one of each loop: layers have loops in common "
+            "though their tasks differ. Before what vectors and LLVM do with each.",
+        ),
+        Row(
             "inline-copies",
             what="Keeps short copies as loops, instead of calls of memcpy.",
             why="After thread-loops: the attribute is on the outlined function of the loop; before "

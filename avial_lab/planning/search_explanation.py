@@ -108,12 +108,7 @@ def _lack(found: ModelSearch, row: SearchRow) -> list[str]:
             over = nbytes - machine.memory_bytes
             rest = f"{format_bytes(int(over))} over" if over > 0 else "it fits"
             told.append(f"with {words} it is {format_bytes(nbytes)}: {rest}")
-    least = min((r for r in found.rows if r.predicted_bytes), key=lambda r: r.predicted_bytes or 0)
-    told.append(
-        f"the least that would do: {format_bytes(least.predicted_bytes or 0)} a device, "
-        f"{least.words}"
-    )
-    return told
+    return [*told, *found.least]
 
 
 def _neighbours(found: ModelSearch, given: Configuration) -> Iterator[tuple[Configuration, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from avial_lab.compiler.requests import Simulate, Source, WeighLayers
-from avial_lab.core.errors import AvialError, ScheduleError
+from avial_lab.core.errors import AvialError, OptionError, ScheduleError
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.model_costs import Machine
@@ -58,14 +58,17 @@ def search(
     progress: Callable[[str], None] | None = None,
 ) -> ModelSearch:
     """Everything that `planning/model_search.py` knows, for all ranks of the topology."""
+    if simulated < 0:
+        raise OptionError(f"{simulated} simulated", hint="0 or more of the best are simulated")
     compiler = shared_compiler()
     machine = machine_of(topology, memory_bytes=memory_bytes)
     model = compiler.ask(WeighLayers(replace(source, parallel="")))
     found = search_model(model, topology.ranks, machine)
     told: Mapping[SearchRow, SearchRow] = {}
-    for k, row in enumerate(_worth_simulating(found, simulated)):
+    chosen = _worth_simulating(found, simulated)
+    for k, row in enumerate(chosen):
         if progress is not None:
-            progress(f"simulating {row.words} ({k + 1} of {simulated})")
+            progress(f"simulating {row.words} ({k + 1} of {len(chosen)})")
         told = {**told, row: _simulated(row, source, topology, machine)}
     return replace(found, rows=tuple(told.get(row, row) for row in found.rows))
 

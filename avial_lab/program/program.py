@@ -26,6 +26,7 @@ from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.device_memory import refuse_too_large
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
 from avial_lab.artifact.plan import Plan, plan_of_tasks
+from avial_lab.artifact.plan_facts import between_devices_words
 from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.compiler.frontends.notation.header import (
     holds_schedule,
@@ -324,7 +325,9 @@ class Program:
             replace(report, model=_modelled(report.demand, ceilings))
             for report in self.built.reports
         )
-        divided = (*self.built.divided, *([self.division] if self.division else []))
+        plan = self.built.plan
+        between = between_devices_words(plan) if plan is not None else ""
+        divided = (*self.built.divided, *filter(None, (self.division, between)))
         sizes, fault = self.built.sizes, self.built.fault
         return Explanation(reports, told, self.choice, sizes, fault, divided)
 

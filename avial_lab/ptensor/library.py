@@ -509,7 +509,8 @@ class _Subscripts(NamedTuple):
         rest = [d for d in range(part.ndim) if d not in advanced]
         order = (*advanced, *rest)
         extents = [part.shape[d] for d in advanced]
-        flat = xp.asarray(_joined(xp, numbers, extents, among))
+        axes = [sum(each is not None for each in keys[:k]) for k in advanced]
+        flat = xp.asarray(_joined(xp, numbers, extents, axes, among))
         joined = xp.reshape(
             xp.permute_dims(part, order), (math.prod(extents), *(part.shape[d] for d in rest))
         )
@@ -551,20 +552,26 @@ def _integers(key: Any) -> Array | np.ndarray:
 
 
 def _joined(
-    xp: Any, numbers: Sequence[Any], extents: Sequence[int], shape: tuple[int, ...]
+    xp: Any,
+    numbers: Sequence[Any],
+    extents: Sequence[int],
+    axes: Sequence[int],
+    shape: tuple[int, ...],
 ) -> Array | np.ndarray:
     """Subscripts of several dimensions as flat numbers of the elements of those, in C order. Those
-    that are here stay here.
+    that are here stay here. axes: what the dimensions are called in an error.
     """
     here = all(isinstance(each, np.ndarray) for each in numbers)
     lib: Any = np if here else xp
     arrays = numbers if here else [xp.astype(xp.asarray(each), np.int64) for each in numbers]
     # All bounds are asked for before one is looked at: one run tells them.
     ends = [(lib.min(each), lib.max(each)) if each.size else (0, 0) for each in arrays]
-    for (low, high), extent, each in zip(ends, extents, arrays, strict=True):
+    for (low, high), extent, axis, each in zip(ends, extents, axes, arrays, strict=True):
         for number in (int(low), int(high)):
             if each.size and not -extent <= number < extent:
-                raise IndexError(f"index {number} is out of bounds for axis with size {extent}")
+                raise IndexError(
+                    f"index {number} is out of bounds for axis {axis} with size {extent}"
+                )
     flat: Any = None
     for each, extent in zip(arrays, extents, strict=True):
         positive = lib.where(lib.less(each, 0), lib.add(each, extent), each)

@@ -206,7 +206,8 @@ def test_an_optional_pass_can_be_left_out_alone(name: str) -> None:
 def test_what_is_left_without_all_is_what_cannot_be_left_out() -> None:
     all_left_out = CompileOptions.of(without="all")
     assert names(to_loops(all_left_out)) == [
-        "no-alias", "check-loaded", "outline-launches", "form-kernels", "mark-parallel"
+        "no-alias", "check-loaded", "outline-launches", "form-kernels", "mark-parallel",
+        "duplicate-function-elimination",
     ]  # fmt: skip
     assert not to_one(Topology.local(2, gpus=0), all_left_out, given_up=True)
 

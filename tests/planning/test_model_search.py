@@ -196,4 +196,7 @@ def test_what_one_lacks() -> None:
     assert "a device would hold 12.5 KiB of 9.77 KiB: state of the optimizer 6.25 KiB" in told
     assert "with zero 1 it is 9.38 KiB: it fits" in told
     assert "the least that would do: " in told
+    nothing = str(search_model(MODEL, 2, replace(MACHINE, memory_bytes=100.0)))
+    assert nothing.splitlines()[0].endswith("infeasible")
+    assert "the least that would do: " in nothing
     assert "12 stages of 4 weights" in search_model(MODEL, 12, MACHINE).explain("1/1/12/1 1f1b")

@@ -54,7 +54,9 @@ _NAMING = {"llvm.call": "callee", "llvm.mlir.addressof": "global_name"}
 
 
 def _is_variable(op: ir.Operation) -> bool:
-    return op.name == "llvm.mlir.global" and "constant" not in op.attributes
+    """Whether an engine looks it up, whoever names it."""
+    is_global = op.name == "llvm.mlir.global"
+    return is_global and str(op.attributes["linkage"]) == "#llvm.linkage<external>"
 
 
 def _set_clock(op: ir.Operation) -> None:

@@ -75,7 +75,8 @@ class Template:
 
 class Roads:
     """The ways from place to place, and what they share, each looked up once. driver: the rank of
-    each place; cores: how many of its node's it computes with.
+    each place; cores: how many of its node's it computes with; cap: the part of its time that it
+    gets of them.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -89,6 +90,7 @@ class Roads:
         self.driver = np.array([*range(topology.ranks), *topology.drivers])
         emulated = [float(device.emulated) for device in topology.accelerators]
         self.cores = np.array([*topology.cores_of_rank, *emulated])
+        self.cap = np.where(self.cores > 0, topology.share_of_core[self.driver], 1.0)
 
     def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
@@ -276,7 +278,7 @@ def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
         # The last of several kernels begins when its rank has launched the others.
         others_s = max(cost.launches - 1, 0) * LAUNCH_STEP_S
         seconds[there] = np.maximum(seconds[there], others_s)
-        made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
+        made = draft.add(at.size, amount=seconds, cap=draft.roads.cap[place[at]], uses=uses)
         draft.in_order(made, place[at], stage)
         draft.step(RUN, made, place[at])
         _begin_there(draft, made[there], place[at][there], stage, LAUNCH_STEP_S)

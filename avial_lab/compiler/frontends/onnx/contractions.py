@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
 from avial_lab.compiler.frontends.onnx.elementwise import same_types
 from avial_lab.compiler.frontends.onnx.nodes import Made, Node, Rule
 from avial_lab.compiler.frontends.onnx.scalars import Body, Scalar
-from avial_lab.compiler.frontends.onnx.values import NotCovered, Operand, broadcast
+from avial_lab.compiler.frontends.onnx.values import NotCovered, Operand, broadcast, constant
 from avial_lab.compiler.frontends.onnx.windows import windows_of
 from avial_lab.compiler.frontends.onnx.writer import Writer
 
@@ -128,4 +134,84 @@ def _conv(node: Node, w: Writer) -> Made:
     )
 
 
-CONTRACTIONS: dict[str, Rule] = {"Conv": _conv, "Gemm": _gemm, "MatMul": _matmul}
+def _conv_transpose(node: Node, w: Writer) -> Made:
+    """A convolution of the image with zeros between its elements, by the mirrored kernel."""
+    x, weight = node.input(0), node.input(1)
+    same_types(node)
+    rank, groups = len(x.shape) - 2, node.attribute("group", 1)
+    if rank < 1 or len(weight.shape) != rank + 2 or groups < 1 or x.shape[1] % groups:
+        raise NotCovered(f"a kernel {weight.shape} for {x.shape}")
+    if node.numbers("output_shape") or node.attribute("auto_pad", "NOTSET") != "NOTSET":
+        raise NotCovered("output_shape and auto_pad are not covered; pads are")
+    ones, zeros = [1] * rank, [0] * rank
+    strides, dilations = (node.numbers(name) or ones for name in ("strides", "dilations"))
+    pads, more = node.numbers("pads") or zeros * 2, node.numbers("output_padding") or zeros
+    reach = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
+    around = [r - p for r, p in zip(reach * 2, pads, strict=True)]
+    around[rank:] = [a + m for a, m in zip(around[rank:], more, strict=True)]
+    if min(around) < 0:
+        raise NotCovered(f"pads {pads} are more than the kernel reaches")
+    image = _spread(w, x, strides)
+    maps = weight.shape[1]
+    kernel = w.reshape(weight, (groups, x.shape[1] // groups, *weight.shape[1:]))
+    kernel = w.transpose(kernel, [0, 2, 1, *range(3, 3 + rank)])
+    kernel = w.reshape(kernel, (groups * maps, x.shape[1] // groups, *weight.shape[2:]))
+    for axis, extent in enumerate(weight.shape[2:], 2):
+        kernel = w.take(kernel, axis, constant(np.arange(extent)[::-1].copy()))
+    attributes = {"group": groups, "dilations": dilations, "pads": around}
+    inputs = (image, kernel, *node.inputs[2:])
+    return _conv(replace(node, kind="Conv", inputs=inputs, attributes=attributes), w)
+
+
+def _spread(w: Writer, x: Operand, strides: Sequence[int]) -> Operand:
+    """Zeros between the elements of an image, so that they lie `strides` apart."""
+    extents = x.shape[2:]
+    if min(strides) < 1 or all(s == 1 for s in strides) or not x.size:
+        return x
+    apart = w.reshape(x, (*x.shape[:2], *chain.from_iterable((n, 1) for n in extents)))
+    after = [0, 0, *chain.from_iterable((0, s - 1) for s in strides)]
+    apart = w.pad(apart, [0] * len(after), after, 0)
+    wide = (*x.shape[:2], *(n * s for n, s in zip(extents, strides, strict=True)))
+    kept = (*x.shape[:2], *((n - 1) * s + 1 for n, s in zip(extents, strides, strict=True)))
+    flat = w.reshape(apart, wide)
+    return w.slice(flat, [0] * len(wide), kept, [1] * len(wide))
+
+
+def _einsum(node: Node, w: Writer) -> Made:
+    """Of one or two tensors, each subscript once in each."""
+    equation = node.attribute("equation", "").replace(" ", "")
+    left, arrow, out = equation.partition("->")
+    terms = left.split(",")
+    if not arrow:
+        letters = sorted(c for c in set(left) if c != ",")
+        out = "".join(c for c in letters if left.count(c) == 1)
+    inputs = [node.input(k) for k in range(len(node.inputs))]
+    extents: dict[str, int] = {}
+    for term, operand in zip(terms, inputs, strict=True):
+        fits = len(set(term)) == len(term) == len(operand.shape)
+        if not fits or not (term + out).isalpha():
+            raise NotCovered(f"equation '{equation}' is not covered")
+        for letter, extent in zip(term, operand.shape, strict=True):
+            if extents.setdefault(letter, extent) != extent:
+                raise NotCovered(f"'{letter}' is {extents[letter]} and {extent}")
+    if len(inputs) > 2 or not set(out) <= extents.keys() or len(set(out)) < len(out):
+        raise NotCovered(f"equation '{equation}' is not covered")
+    order = [*out, *(letter for letter in extents if letter not in out)]
+    placed = [
+        (x, [f"d{order.index(letter)}" for letter in term])
+        for x, term in zip(inputs, terms, strict=True)
+    ]
+    if len(placed) == 1:
+        placed.append((w.filled((), 1, inputs[0].dtype), []))
+    same_types(node)
+    first, second = placed
+    return w.contract(tuple(extents[c] for c in order), first, second, range(len(out)))
+
+
+CONTRACTIONS: dict[str, Rule] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Einsum": _einsum,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+}

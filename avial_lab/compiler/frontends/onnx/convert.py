@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from avial_lab.compiler.frontends.onnx.activations import ACTIVATIONS
 from avial_lab.compiler.frontends.onnx.apart import NOWHERE, Outside
 from avial_lab.compiler.frontends.onnx.backward import BACKWARD, DOMAIN, OPTIMIZERS, implied
 from avial_lab.compiler.frontends.onnx.contractions import CONTRACTIONS
@@ -19,6 +21,7 @@ from avial_lab.compiler.frontends.onnx.losses import TARGET, Training
 from avial_lab.compiler.frontends.onnx.nodes import NeedsValue, Node, Rule
 from avial_lab.compiler.frontends.onnx.normalisation import NORMALISATION
 from avial_lab.compiler.frontends.onnx.reductions import REDUCTIONS
+from avial_lab.compiler.frontends.onnx.resize import RESIZE
 from avial_lab.compiler.frontends.onnx.shapes import SHAPES
 from avial_lab.compiler.frontends.onnx.values import (
     NotCovered,
@@ -40,10 +43,19 @@ NEWEST = 28
 """The last opset whose operators were looked at."""
 
 STANDARD: Mapping[str, Rule] = {
-    **CONTRACTIONS, **ELEMENTWISE, **NORMALISATION, **REDUCTIONS, **SHAPES, **WINDOWS,
+    **ACTIVATIONS, **CONTRACTIONS, **ELEMENTWISE, **NORMALISATION, **REDUCTIONS, **RESIZE,
+    **SHAPES, **WINDOWS,
 }  # fmt: skip
 
 _MOST_TOLD = 12
+
+_UNFIT = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""A rule relies on what ONNX says of its operator; a file may say something else."""
+
+
+def _unfit(error: Exception) -> NotCovered:
+    told = shortened(str(error), 120)
+    return NotCovered(f"inputs or attributes that do not fit it: {told}")
 
 
 @dataclass(frozen=True)
@@ -98,20 +110,70 @@ def convert(
 
     Raises ParseError with every node that is not covered.
     """
-    onnx = onnx_package()
+    onnx_package()
     _check_types(dimensions or {}, values or {}, shapes or {})
+    return _Conversion(
+        _inlined(model),
+        outside,
+        dict(dimensions or {}),
+        dict(values or {}),
+        dict(shapes or {}),
+        training,
+    ).run(function)
+
+
+def _inlined(model: Proto) -> Proto:
+    """Without functions: the model's own, and operators without a rule that ONNX defines by
+    others, where that can be (some need types that only inference finds).
+    """
+    import onnx.inliner
+
     if len(model.functions):
         try:
-            import onnx.inliner
-
             model = onnx.inliner.inline_local_functions(model)
         except Exception as error:  # whatever a hostile file makes it raise
             raise ParseError(
                 f"the model's functions cannot be inlined: {shortened(str(error), 200)}"
             ) from None
-    return _Conversion(
-        model, outside, dict(dimensions or {}), dict(values or {}), dict(shapes or {}), training
-    ).run(function)
+    unknown = {
+        node.op_type
+        for node in model.graph.node
+        if node.domain in ("", "ai.onnx") and node.op_type not in STANDARD
+    }
+    for name in sorted(unknown):
+        with suppress(Exception):  # it stays, and is refused by its name
+            model = onnx.inliner.inline_selected_functions(
+                _spelled_out(model, name), [("", name)], inline_schema_functions=True
+            )
+    return model
+
+
+def _spelled_out(model: Proto, kind: str) -> Proto:
+    """All attributes of the nodes of that kind, and the types of all tensors: the inliner forgets
+    usual attributes that are not there, and some functions depend on types.
+    """
+    import onnx
+    import onnx.shape_inference
+
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    (version,) = (o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    usual = onnx.defs.get_schema(kind, version, "").attributes
+    for node in whole.graph.node:
+        if node.op_type == kind and node.domain in ("", "ai.onnx"):
+            there = {attribute.name for attribute in node.attribute}
+            node.attribute.extend(
+                each.default_value
+                for name, each in usual.items()
+                if name not in there and each.default_value.name
+            )
+    known = {each.name for each in (*whole.graph.input, *whole.graph.value_info)}
+    whole.graph.value_info.extend(
+        onnx.helper.make_tensor_value_info(each.name, each.data_type, list(each.dims))
+        for each in whole.graph.initializer
+        if each.name not in known
+    )
+    return onnx.shape_inference.infer_shapes(whole)
 
 
 def _check_types(dimensions: object, values: object, shapes: object) -> None:
@@ -327,7 +389,12 @@ class _Conversion:
         operand = self.known.get(called)
         if operand is None:
             raise ParseError(f"result '{shortened(called, 60)}' is made by no node")
-        return called, self.writer.tensor(operand)
+        try:
+            return called, self.writer.tensor(operand)
+        except _UNFIT as error:
+            raise ParseError(
+                f"result '{shortened(called, 60)}' is made of {_unfit(error).message}"
+            ) from None
 
     # Nodes ----------------------------------------------------------------------------------------
 
@@ -352,21 +419,20 @@ class _Conversion:
                 attributes_of(proto, self.outside),
             )
             results = folded(node, proto) or self._by_rule(node)
+            made = {
+                name: self._kept(operand) if self.readers[name] > 1 else operand
+                for name, operand in zip(proto.output, results, strict=False)
+                if name and operand is not None
+            }
         except AvialError as error:
             self.problems.append((proto, error))
             self.known.update(dict.fromkeys(outputs))
             return
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # A rule relies on what ONNX says of its operator; a file may say something else.
-            told = f"inputs or attributes that do not fit it: {shortened(str(error), 120)}"
-            self.problems.append((proto, NotCovered(told)))
+        except _UNFIT as error:
+            self.problems.append((proto, _unfit(error)))
             self.known.update(dict.fromkeys(outputs))
             return
-        for name, operand in zip(proto.output, results, strict=False):
-            if name and operand is not None and self.readers[name] > 1:
-                operand = self._kept(operand)
-            if name:
-                self.known[name] = operand
+        self.known.update({**dict.fromkeys(outputs), **made})
 
     def _implied(self, meaning: Operand | str) -> Operand | None:
         """A constant, or the shape of what is called so."""
@@ -395,9 +461,11 @@ class _Conversion:
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             if proto.op_type not in rules_of(domain):
                 told = f"{domain}.{proto.op_type}" if domain else proto.op_type
-                self.problems.append(
-                    (proto, NotCovered(f"operator {shortened(told, 60)} is not covered"))
+                error = NotCovered(
+                    f"operator {shortened(told, 60)} is not covered",
+                    hint=_way_out(domain, proto.op_type),
                 )
+                self.problems.append((proto, error))
         if self.problems:
             raise self._refusal()
 
@@ -477,6 +545,17 @@ def _comment(node: Node) -> str:
     """What the node is called, where a line of the text may hold it."""
     called = "".join(c if c.isascii() and (c.isalnum() or c in "/-:") else "_" for c in node.name)
     return shortened(f"{node.kind} {called}".strip(), 80)
+
+
+def _way_out(domain: str, kind: str) -> str:
+    """What helps where there is no rule for an operator."""
+    if kind in ("If", "Loop", "Scan"):
+        return "export the model for inputs of fixed sizes: exporters fold and unroll control flow"
+    if "Quant" in kind or "QLinear" in kind or kind.endswith("Integer"):
+        return "import the model as it was before it was quantised"
+    if domain == DOMAIN:
+        return "export it without the fusions of ONNX Runtime, whose own operators these are"
+    return "onnx.utils.extract_model cuts out the part of the model before or behind it"
 
 
 def _needed(nodes: Sequence[Proto], wanted: Sequence[str]) -> list[Proto]:

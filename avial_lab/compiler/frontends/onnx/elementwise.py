@@ -185,7 +185,7 @@ def _sigmoid(node: Node, w: Writer) -> Made:
     return w.elementwise([node.input(0)], node.input(0).dtype, in_wide(sigmoid))
 
 
-def _softplus(b: Body, x: Scalar) -> Scalar:
+def softplus(b: Body, x: Scalar) -> Scalar:
     """log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)), which does not overflow."""
     small = b.math("log1p", b.math("exp", b.negate(b.absolute(x))))
     return b.add(b.maximum(x, b.like(0, x)), small)
@@ -297,13 +297,17 @@ def _dropout(node: Node, w: Writer) -> Made:
 
 ELEMENTWISE: dict[str, Rule] = {
     "Abs": _unary(_absolute),
+    "Acos": _math("acos"),
     "Add": _binary(Body.add),
     "And": _logical(Body.both),
+    "Asin": _math("asin"),
+    "Atan": _math("atan"),
     "Cast": _cast,
     "CastLike": _cast_like,
     "Ceil": _math("ceil"),
     "Clip": _clip,
     "Cos": _math("cos"),
+    "Cosh": _math("cosh"),
     "Div": _binary(_division),
     "Dropout": _dropout,
     "Elu": _elu,
@@ -335,10 +339,12 @@ ELEMENTWISE: dict[str, Rule] = {
     "Sigmoid": _sigmoid,
     "Sign": _unary(_sign),
     "Sin": _math("sin"),
-    "Softplus": _floats(_softplus),
+    "Sinh": _math("sinh"),
+    "Softplus": _floats(softplus),
     "Sqrt": _math("sqrt"),
     "Sub": _binary(Body.sub),
     "Sum": _variadic(Body.add),
+    "Tan": _math("tan"),
     "Tanh": _math("tanh"),
     "Where": _where,
     "Xor": _logical(Body.differ),

@@ -7,6 +7,7 @@ external data that do not lie in the model's folder are refused. They are mapped
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,9 @@ def read_model(path: Path) -> tuple[Proto, Outside]:
     """The ModelProto in a file, and its large tensors; its external data stay where they are."""
     onnx = onnx_package()
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if not stat.S_ISREG((told := path.stat()).st_mode):
+            raise BindError(f"cannot read {path}: it is no file")  # (nobody may write a pipe)
+        if told.st_size > MOST_BYTES:
             raise ParseError(f"{path} is larger than an ONNX file can be (2 GB)")
         data, apart = read_apart(path)
     except OSError as error:
@@ -90,8 +93,8 @@ def array_of(tensor: Proto, outside: Outside) -> np.ndarray:
         raise ParseError(f"tensor '{name}' has the shape {shape}")
     dtype = dtype_of(tensor.data_type)
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes > 1 << 46:
-        raise ParseError(f"tensor '{name}' has {nbytes:,} bytes, more than any machine")
+    if math.prod(n or 1 for n in shape) * dtype.itemsize > 1 << 46:
+        raise ParseError(f"tensor '{name}' of {shape} elements is larger than any machine's memory")
     if tensor.data_location == 1:
         return _external(tensor, name, shape, dtype, nbytes, outside.folder)
     if tensor.HasField("raw_data"):

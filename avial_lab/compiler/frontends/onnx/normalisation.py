@@ -129,6 +129,40 @@ def _layer_norm(node: Node, w: Writer) -> Made:
     return [made, means, inverses]
 
 
+def _by_channel(w: Writer, found: Operand, scale: Operand, bias: Operand, dtype: Dtype) -> Operand:
+    """Scaled and shifted by what each channel, dimension 1, has."""
+
+    def body(b: Body, v: Scalar, s: Scalar, c: Scalar) -> Scalar:
+        return b.add(b.mul(b.cast(v, dtype), s), c)
+
+    whole = range(len(found.shape))
+    return w.elementwise(
+        [(found, whole), (scale, (1,)), (bias, (1,))], dtype, body, shape=found.shape
+    )
+
+
+def _instance_norm(node: Node, w: Writer) -> Made:
+    x = node.input(0)
+    axes = list(range(2, len(x.shape)))
+    found, _, _ = normalised(w, x, axes, float(node.attribute("epsilon", 1e-5)), wide(x.dtype))
+    return _by_channel(w, found, node.input(1), node.input(2), x.dtype)
+
+
+def _group_norm(node: Node, w: Writer) -> Made:
+    """Up to opset 20 scale and bias are those of groups, after it of channels."""
+    x, scale, bias = (node.input(k) for k in range(3))
+    groups = node.attribute("num_groups", 0)
+    if len(x.shape) < 2 or groups < 1 or x.shape[1] % groups:
+        raise NotCovered(f"{groups} groups of a tensor {x.shape}")
+    shape = (x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+    epsilon = float(node.attribute("epsilon", 1e-5))
+    parts = w.reshape(x, shape)
+    found, _, _ = normalised(w, parts, [2], epsilon, wide(x.dtype))
+    if node.version < 21:
+        return w.reshape(_by_channel(w, found, scale, bias, x.dtype), x.shape)
+    return _by_channel(w, w.reshape(found, x.shape), scale, bias, x.dtype)
+
+
 def normalised(
     w: Writer, x: Operand, axes: list[int], epsilon: float, dtype: Dtype
 ) -> tuple[Operand, Operand, Operand]:
@@ -226,6 +260,8 @@ def _cross_entropy(node: Node, w: Writer) -> Made:
 
 NORMALISATION: dict[str, Rule] = {
     "BatchNormalization": _batch_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "LogSoftmax": _log_softmax,
     "NegativeLogLikelihoodLoss": _negative_log,

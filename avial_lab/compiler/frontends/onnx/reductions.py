@@ -96,6 +96,13 @@ def log_sum_exp(w: Writer, x: Operand, axes: list[int]) -> Operand:
     return w.elementwise([total, top], x.dtype, lambda b, s, t: b.add(b.math("log", s), t))
 
 
+def _log_sum_exp(w: Writer, x: Operand, axes: list[int], keep: bool) -> Operand:
+    check_float(x)
+    found = log_sum_exp(w, x, axes)
+    rest = tuple(n for d, n in enumerate(x.shape) if d not in axes)
+    return found if keep else w.reshape(found, rest)
+
+
 def _extreme_position(extreme: Callable[[Writer, Operand, list[int], bool], Operand]) -> Rule:
     """The first element that is the extreme one, or the last."""
 
@@ -156,6 +163,7 @@ REDUCTIONS: dict[str, Rule] = {
     "ReduceL1": _sum(Body.absolute),
     "ReduceL2": _after(_sum(_square), "sqrt"),
     "ReduceLogSum": _after(_sum(), "log"),
+    "ReduceLogSumExp": _reduction(_log_sum_exp),
     "ReduceMax": _reduction(lambda w, x, axes, keep: largest(w, x, axes, keep=keep)),
     "ReduceMean": _reduction(lambda w, x, axes, keep: mean(w, x, axes, keep=keep)),
     "ReduceMin": _reduction(_smallest),

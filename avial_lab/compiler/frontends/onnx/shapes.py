@@ -211,6 +211,8 @@ def _gather(node: Node, w: Writer) -> Made:
 def _gather_elements(node: Node, w: Writer) -> Made:
     x, indices = w.tensor(node.input(0)), node.input(1)
     axis = axis_of(node.attribute("axis", 0), len(x.shape))
+    if len(indices.shape) != len(x.shape):
+        raise NotCovered(f"indices {indices.shape} for a tensor {x.shape}")
 
     def body(b: Body, at: Scalar) -> Scalar:
         where = [b.index(d) for d in range(len(x.shape)) if d != axis]
@@ -317,13 +319,17 @@ def _constant_of_shape(node: Node, w: Writer) -> Made:
     return Operand(shape, value.dtype, known=known, called=node.outputs[0])
 
 
+MOST_NUMBERS = 1 << 26
+"""Of a range, which is a constant."""
+
+
 def _range(node: Node, w: Writer) -> Made:
     first, end, step = (node.value(k).reshape(()) for k in range(3))
     if not step:
         raise NotCovered("its step is 0")
     count = max(math.ceil((float(end) - float(first)) / float(step)), 0)
-    if count > MOST_ELEMENTS:
-        raise NotCovered(f"a range of {count} numbers")
+    if count > MOST_NUMBERS:
+        raise NotCovered(f"a range of {count:,} numbers")
     return constant((first + np.arange(count) * step).astype(first.dtype))
 
 
@@ -335,10 +341,49 @@ def _eye_like(node: Node, w: Writer) -> Made:
     return constant(np.eye(*x.shape, k=k).astype(dtype))
 
 
+def _blocks(node: Node) -> tuple[Operand, int]:
+    x, size = node.input(0), node.attribute("blocksize", 0)
+    if len(x.shape) != 4 or size < 1:
+        raise NotCovered(f"blocks of {size} in a tensor {x.shape}")
+    return x, size
+
+
+def _depth_to_space(node: Node, w: Writer) -> Made:
+    x, size = _blocks(node)
+    n, c, rows, columns = x.shape
+    if c % (size * size):
+        raise NotCovered(f"{c} channels are no blocks of {size} x {size}")
+    maps, mode = c // (size * size), node.attribute("mode", "DCR")
+    if mode == "DCR":
+        parts = w.reshape(x, (n, size, size, maps, rows, columns))
+        placed = w.transpose(parts, [0, 3, 4, 1, 5, 2])
+    elif mode == "CRD":
+        parts = w.reshape(x, (n, maps, size, size, rows, columns))
+        placed = w.transpose(parts, [0, 1, 4, 2, 5, 3])
+    else:
+        raise NotCovered(f"mode '{mode}' is none that ONNX knows")
+    return w.reshape(placed, (n, maps, rows * size, columns * size))
+
+
+def _space_to_depth(node: Node, w: Writer) -> Made:
+    x, size = _blocks(node)
+    n, c, rows, columns = x.shape
+    if rows % size or columns % size:
+        raise NotCovered(f"{rows} x {columns} is no multiple of blocks of {size}")
+    parts = w.reshape(x, (n, c, rows // size, size, columns // size, size))
+    orders = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
+    mode = node.attribute("mode", "DCR")
+    if mode not in orders:
+        raise NotCovered(f"mode '{mode}' is none that ONNX knows")
+    placed = w.transpose(parts, orders[mode])
+    return w.reshape(placed, (n, c * size * size, rows // size, columns // size))
+
+
 SHAPES: dict[str, Rule] = {
     "Concat": _concat,
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
+    "DepthToSpace": _depth_to_space,
     "Expand": _expand,
     "EyeLike": _eye_like,
     "Flatten": _flatten,
@@ -352,6 +397,7 @@ SHAPES: dict[str, Rule] = {
     "Shape": _shape,
     "Size": _size,
     "Slice": _slice,
+    "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "Squeeze": _squeeze,
     "Tile": _tile,

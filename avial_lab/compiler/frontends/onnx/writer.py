@@ -44,6 +44,16 @@ Make = Callable[..., Scalar]
 Dims = Sequence[int]
 
 
+def _check_fits(value: Operand, subs: Sequence[str], extents: Shape) -> None:
+    """Whether each subscript that is a loop runs over the whole of its dimension."""
+    fits = len(subs) == len(value.shape) and all(
+        not each[1:].isdecimal() or extents[int(each[1:])] == n
+        for each, n in zip(subs, value.shape, strict=True)
+    )
+    if not fits:
+        raise NotCovered(f"a tensor {value.shape} does not fit loops of {extents}")
+
+
 @dataclass
 class Writer:
     """`weights`: arrays that the function takes besides its inputs, by their names in the text."""
@@ -170,6 +180,8 @@ class Writer:
         Body, a scalar for each input, and the total where there is a reduction.
         """
         shape = tuple(extents[d] for d in out)
+        for value, subs in ins:
+            _check_fits(value, subs, extents)
         inputs: list[tuple[Operand, Sequence[str]]] = []
         plans = [self._plan(value, subs, math.prod(extents), inputs) for value, subs in ins]
         init = begun or self.empty(shape, dtype)
@@ -254,6 +266,10 @@ class Writer:
                 where.append(constant(splat, value.dtype))
                 continue
             along = dims if dims is not None else range(len(wanted) - len(value.shape), len(wanted))
+            if len(value.shape) != len(along) or any(
+                n not in (1, wanted[d]) for d, n in zip(along, value.shape, strict=True)
+            ):
+                raise NotCovered(f"a tensor {value.shape} does not fit one {wanted}")
             kept = [
                 (d, n)
                 for d, n in zip(along, value.shape, strict=True)

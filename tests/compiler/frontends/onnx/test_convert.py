@@ -146,7 +146,8 @@ def test_all_that_is_not_covered_at_once() -> None:
     assert str(found.value) == (
         "3 nodes cannot be imported:\n"
         "  node 'n1' (NonZero): operator NonZero is not covered (2 nodes)\n"
-        "  node of 'd' (LSTM): operator LSTM is not covered"
+        "  node of 'd' (LSTM): operator LSTM is not covered\n"
+        "Hint: onnx.utils.extract_model cuts out the part of the model before or behind it"
     )
 
 

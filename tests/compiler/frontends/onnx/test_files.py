@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from avial_lab.compiler.frontends.onnx import read_onnx
 from avial_lab.core.errors import AvialError, BindError, ParseError
-from tests.compiler.frontends.onnx.models import computed, mlp, onnx
+from tests.compiler.frontends.onnx.models import computed, mlp, model, node, onnx
 
 
 def written(folder: Path, proto: Any) -> Path:
@@ -103,7 +104,8 @@ def test_files_with_a_byte_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.dims.append(1 << 60), "more than any machine"),
+        (lambda t: t.dims.append(1 << 60), "larger than any machine"),
+        (lambda t: t.dims.extend([1 << 62, 0]), "larger than any machine"),
         (lambda t: t.dims.append(7), "of 1,344 bytes has 192 of them"),
         (lambda t: t.dims.append(-7), "has the shape"),
         (lambda t: setattr(t, "data_type", 8), "type 8 are not covered"),
@@ -114,3 +116,20 @@ def test_weights_that_are_not_what_they_say(tmp_path: Path, change: Any, message
     change(next(each for each in proto.graph.initializer if each.name == "fc1.weight"))
     with pytest.raises(ParseError, match=message):
         read_onnx(written(tmp_path, proto))
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A pipe, which nobody writes into, is not waited for."""
+    os.mkfifo(tmp_path / "model.onnx")
+    with pytest.raises(BindError, match="it is no file"):
+        read_onnx(tmp_path / "model.onnx")
+
+
+def test_operands_that_do_not_fit_are_told_with_their_node(tmp_path: Path) -> None:
+    """A scale of two dimensions, and one of the wrong size, for what has one of each channel."""
+    weights = {"two": np.ones((2, 2), np.float32), "three": np.ones(3, np.float32)}
+    for scale in weights:
+        norm = node("InstanceNormalization", f"x {scale} {scale}", "y", name="/norm")
+        proto = model([norm], {"x": (np.float32, (1, 4, 5))}, ["y"], weights)
+        with pytest.raises(ParseError, match=r"node '/norm'.*: a tensor .* does not fit"):
+            read_onnx(written(tmp_path, proto))
