@@ -85,7 +85,7 @@ def tensors_captured(op: ir.Operation) -> list[ir.Value]:
     """
     if not any(True for _ in op.regions):
         return []
-    inner = operations_in(op)
+    inner = list(operations_in(op))
     made = {result for each in inner for result in each.results}
     found = {
         value: None
