@@ -32,8 +32,24 @@ def moves_summary(plan: Plan, counted: Sequence[Move] | None = None) -> str:
     messages = sum(move.messages for move in shown)
     nbytes = sum(move.nbytes for move in shown)
     words = f"{count(plan.ranks, 'rank')}, {count(messages, 'message')}, "
+    between = sum(move.nbytes for move in shown if move.devices)
+    devices = f" ({format_bytes(between)} from GPU to GPU)" if between else ""
     copied = f", {copies_words(plan.copies)}" if plan.copies else ""
-    return f"{words}{format_bytes(nbytes)} moved{copied}, {agreement_words(plan, counted)}"
+    moved = f"{format_bytes(nbytes)} moved{devices}{copied}"
+    return f"{words}{moved}, {agreement_words(plan, counted)}"
+
+
+def between_devices_words(plan: Plan) -> str:
+    """What goes from a rank's GPU to another's, and which way; empty where nothing does."""
+    between = [move for move in plan.moves if move.devices]
+    if not between:
+        return ""
+    number, nbytes = sum(move.messages for move in between), sum(move.nbytes for move in between)
+    return (
+        f"from GPU to GPU of another rank: {count(number, 'message')}, {format_bytes(nbytes)}; "
+        "straight from their memory where MPI passes a self-test on the machine of the run, else "
+        "through the memory of the hosts (avial-lab doctor and the run's trace say which)"
+    )
 
 
 def agreement_words(plan: Plan, counted: Sequence[Move] | None) -> str:
@@ -58,8 +74,10 @@ def moves_table(
     keys = sorted({*planned, *run}, key=lambda key: (order.get(key[0], len(order)), *key))
     rows: list[tuple[str, ...]] = []
     for key in keys[:most]:
-        phase, source, dest = key
-        row = (phase, str(source), str(dest), *_amounts(planned.get(key)))
+        phase, source, dest, devices = key
+        ends = devices.split(" → ") if devices else []
+        ranks = [f"{rank}, {end}" for rank, end in zip((source, dest), ends, strict=False)]
+        row = (phase, *(ranks or (str(source), str(dest))), *_amounts(planned.get(key)))
         rows.append(row if counted is None else (*row, *_amounts(run.get(key))))
     head = ("phase", "from rank", "to rank", "messages", "bytes")
     if counted is not None:
@@ -157,10 +175,10 @@ def all_bytes(storages: Iterable[Storage]) -> int:
     return total
 
 
-def _by_phase_and_pair(moves: Iterable[Move]) -> dict[tuple[str, int, int], tuple[int, int]]:
-    found: dict[tuple[str, int, int], tuple[int, int]] = {}
+def _by_phase_and_pair(moves: Iterable[Move]) -> dict[tuple[str, int, int, str], tuple[int, int]]:
+    found: dict[tuple[str, int, int, str], tuple[int, int]] = {}
     for move in moves:
-        key = move.phase, move.source, move.dest
+        key = move.phase, move.source, move.dest, move.devices
         messages, nbytes = found.get(key, (0, 0))
         found[key] = messages + move.messages, nbytes + move.nbytes
     return found

@@ -444,6 +444,21 @@ def check_gpu() -> Iterator[Finding]:
         return
     yield Finding("gpu", Verdict.OK, f"{told['said']}; it loads our kernels")
     yield _cupy_finding(told["cuda"], told["cupy"])
+    yield _messages_finding()
+
+
+_MESSAGES = """
+from avial_lab.runtime.rank.device_messages import way_here
+print(way_here("cuda"))
+"""
+
+
+def _messages_finding() -> Finding:
+    """Which way messages between GPUs go; found out now, where no run has."""
+    outcome = run(_python(_MESSAGES), limit_s=_SLOW_S)
+    if outcome.returncode != 0:
+        return Finding("gpu messages", Verdict.WARN, outcome.complaint, "ranks cannot have GPUs")
+    return Finding("gpu messages", Verdict.OK, outcome.stdout.strip())
 
 
 def _cupy_finding(cuda: int, refusal: str) -> Finding:

@@ -105,9 +105,19 @@ MESSAGE_STEP_S = 1e-6
 """What a rank does itself to begin to send or to receive a message (MPICH: some hundred
 instructions)."""
 
+CROWDED_MESSAGE_S = ((2.0, 35e-6), (4.0, 200e-6))
+"""The mean latency of a short message where so many ranks share a core: those that wait look for
+messages all the time (MPICH), and so keep others from coming (two pairs and four of a ping-pong on
+two cores of an AMD EPYC 9004: the median is 2.4 and 3.4 µs)."""
+
 PHASE_STEP_S = 1e-6
 """What a rank does itself to begin and end a phase: footprints, directories (jacobi-1d SMALL, one
 thread, all passes left out: 0.5 µs a turn on one rank, 1.4 on two)."""
+
+FIRST_TURN_S = 15e-6
+"""What a rank does itself the first time that a phase with messages is begun: who has what, which
+messages, the first of them on a way (jacobi-1d and mvt on two ranks, the fastest of 25 runs: 20 µs
+in the first turn of a phase in place of 5 in those after it)."""
 
 LONE_PHASE_STEP_S = 0.25e-6
 """The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an

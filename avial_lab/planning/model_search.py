@@ -95,6 +95,15 @@ class ModelSearch:
                 kept.append(row)
         return tuple(kept)
 
+    @property
+    def least(self) -> list[str]:
+        """Which holds least, of those of which that is known, in words."""
+        known = [row for row in self.rows if row.predicted_bytes]
+        if not known:
+            return []
+        row = min(known, key=lambda each: each.nbytes)
+        return [f"the least that would do: {format_bytes(row.nbytes)} a device, {row.words}"]
+
     def explain(self, words: str, against: str = "") -> str:
         """Why it is slower than `against` (by default the best), or cannot be."""
         from avial_lab.planning.search_explanation import explained
@@ -118,6 +127,8 @@ class ModelSearch:
         text = Table(head, columns, tuple(shown), frozenset(columns[1:5])).to_text()
         reasons = dict.fromkeys(row.reason for row in infeasible)
         told = [f"infeasible: {reason}" for reason in list(reasons)[:5]]
+        if not shown:
+            text, told = head, [*told, *self.least]
         return "\n".join([text, *told, *(f"left out: {each}" for each in self.left_out)])
 
 

@@ -26,6 +26,7 @@ from avial_lab.artifact.binary import Binary
 from avial_lab.artifact.device_memory import refuse_too_large
 from avial_lab.artifact.explanation import Choice, Explanation, Nest, arithmetic_told
 from avial_lab.artifact.plan import Plan, plan_of_tasks
+from avial_lab.artifact.plan_facts import between_devices_words
 from avial_lab.artifact.stages import Inside, Stages
 from avial_lab.compiler.frontends.notation.header import (
     holds_schedule,
@@ -324,7 +325,9 @@ class Program:
             replace(report, model=_modelled(report.demand, ceilings))
             for report in self.built.reports
         )
-        divided = (*self.built.divided, *([self.division] if self.division else []))
+        plan = self.built.plan
+        between = between_devices_words(plan) if plan is not None else ""
+        divided = (*self.built.divided, *filter(None, (self.division, between)))
         sizes, fault = self.built.sizes, self.built.fault
         return Explanation(reports, told, self.choice, sizes, fault, divided)
 
@@ -409,7 +412,24 @@ class Program:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
         machine = self.schedule.topology if topology is None else topology
         costs = Costs(self._demands, loops=self._task_times(machine).tasks)
-        return costs if topology is not None else replace(costs, profile=self._profile().seconds)
+        if topology is not None:
+            return costs
+        known = self._profile().seconds
+        if known:
+            return replace(costs, profile=known)
+        size, others = self._sizes(None)
+        scaled = others.seconds(size, self._modelled(costs))
+        return replace(costs, profile=scaled, other_size=bool(scaled))
+
+    def _modelled(self, costs: Costs) -> dict[tuple[str, str], float]:
+        """Seconds of each task where it runs."""
+        tasks, topology = self.graph.by_name, self.schedule.topology
+        return {
+            (placed.task, placed.device): costs.of(
+                tasks[placed.task], topology.device(placed.device), self.graph, topology
+            ).seconds
+            for placed in self.schedule.placements
+        }
 
     def _walked(self, topology: Topology | None, trips: int | None) -> Walked:
         """A program of loops, turn by turn."""
@@ -548,15 +568,14 @@ class Program:
         return size, OtherSizes(family_key_of(self.question, self.schedule, threads))
 
     def _remember_size(self, threads: int | None) -> None:
-        """For predictions of the same program at other sizes. (Phases alone: of tasks nothing says
-        how the model would divide them.)
-        """
-        if not self.of_loops:
-            return
-        walked = self._walked(None, None)
-        costs = replace(walked.costs, profile={})
+        """For predictions of the same program at other sizes."""
+        if self.of_loops:
+            walked = self._walked(None, None)
+            costs = replace(walked.costs, profile={})
+            modelled = costs.seconds(walked.turns, walked.topology)
+        else:
+            modelled = self._modelled(self.costs(self.schedule.topology))
         size, known = self._sizes(threads)
-        modelled = costs.seconds(walked.turns, walked.topology)
         known.remember(size, self._profile(threads).seconds, modelled)
 
     def tune(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from avial_lab.program.program import Program
     from avial_lab.ptensor.namespace import Namespace
 
+MOST_DIMENSIONS = 32
+
 _SHOWN = 1000
 """Elements from which on an array is shown by its description alone."""
 
@@ -58,7 +60,10 @@ def _in_place(name: str) -> Callable[[Array, Any], Array]:
                 f"an array of shape {made.shape} does not fit into one of {self.shape}"
             )
         if not np.can_cast(made.dtype, self.dtype, "same_kind"):
-            raise TypeError(f"{name}: {made.dtype} cannot be cast to {self.dtype}")
+            raise TypeError(
+                f"Cannot cast ufunc '{name}' output from {made.dtype!r} to {self.dtype!r} with "
+                "casting rule 'same_kind'"
+            )
         self[...] = made
         return self
 
@@ -73,6 +78,8 @@ class Array:
     __array_priority__ = 1000
 
     def __init__(self, xp: Namespace, memory: Memory, part: Part, shape: tuple[int, ...]) -> None:
+        if len(shape) > MOST_DIMENSIONS:
+            refuse_dimensions(len(shape))
         self._xp = xp
         self._memory = memory
         self._part = part
@@ -260,6 +267,8 @@ class Array:
         part, shape = self._subscript(key)
         if isinstance(value, Array) and value._xp is not self._xp:
             self._xp.add(self, value)  # says where both are
+        if type(value) is complex and self.dtype.kind != "c":
+            self.dtype.type(value)  # says that it does not fit
         given = self._xp.value_of(value, self.dtype)
         if not np.can_cast(given.dtype, self.dtype, "unsafe"):
             raise TypeError(f"{given.dtype} cannot be cast to {self.dtype}")
@@ -490,6 +499,12 @@ class Array:
     def __contains__(self, value: Any) -> bool:
         return bool(self._xp.any(self._xp.equal(self, value)))
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"an array {self._xp.connection.place} cannot be pickled: numpy.asarray(x) brings it "
+            "here, and xp.asarray takes it back"
+        )
+
     def __copy__(self) -> Array:
         return self.copy()
 
@@ -587,13 +602,21 @@ class Flat:
         self._array[...] = changed.reshape(self._array.shape)
 
 
-_OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray)
+_OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray, list, tuple)
 
 
 @cache
 def whole_part(dims: int) -> Part:
     """All of a memory of so many dimensions, as it is."""
     return tuple((0, dim, 1) for dim in range(dims))
+
+
+def refuse_dimensions(count: int) -> None:
+    """ValueError for more than any array has."""
+    if count > MOST_DIMENSIONS:
+        raise ValueError(
+            f"maximum supported dimension for an array on ranks is {MOST_DIMENSIONS}, found {count}"
+        )
 
 
 def _are_places(keys: Sequence[Any], shape: tuple[int, ...]) -> bool:

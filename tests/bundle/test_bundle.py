@@ -31,7 +31,7 @@ func.func @steps(%a: memref<20x30xf64>, %b: memref<20x30xf64>) {
   affine.for %t = 0 to 3 {
     affine.for %i = 1 to 19 {
       affine.for %j = 0 to 30 {
-        %p = affine.load %a[%i - 1, %j] : memref<20x30xf64>
+        %p = affine.load %a[%i - 1, 29 - %j] : memref<20x30xf64>
         %q = affine.load %a[%i + 1, %j] : memref<20x30xf64>
         %s = arith.addf %p, %q : f64
         affine.store %s, %b[%i, %j] : memref<20x30xf64>
@@ -104,7 +104,13 @@ def test_it_runs_where_nothing_is_installed(
     ]  # fmt: skip
     assert found["machine"]["device"]["name"] == "emulated GPU"
     assert [row["seed"] for row in parts["values"]["rows"]] == [0, 7]  # late, in a drawn order
-    assert len(parts["ranks"]["rows"]) == 1
+    ways = [row["way"] for row in parts["ranks"]["rows"]]
+    assert [way.partition(":")[0].rpartition(" go ")[2] for way in ways] == [
+        "straight from their memory", "through the memory of their hosts",
+    ]  # fmt: skip
+    assert "found all bytes right, both ways" in ways[0]
+    assert parts["ranks"]["ways"] == ways
+    assert ways[0] in found["printed"]
     for row in (*parts["values"]["rows"], *parts["ranks"]["rows"]):
         assert row["said"] == "bit for bit"
         assert row["copies_as_planned"]

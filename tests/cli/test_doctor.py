@@ -218,8 +218,11 @@ def test_a_gpu_is_named_and_the_extra_for_its_driver_offered(
     monkeypatch.setattr(doctor, "_GPUS", f"print('''{answer}''')")
     for module in (doctor, toolchain):
         monkeypatch.setattr(module, "version_of", versions())
-    gpu, cupy = doctor.check_gpu()
-    assert (gpu.verdict, cupy.verdict) == (Verdict.OK, Verdict.OK)
+    way = "messages between GPUs go through the memory of their hosts: the self-test of …"
+    monkeypatch.setattr(doctor, "_MESSAGES", f"print({way!r})")
+    gpu, cupy, messages = doctor.check_gpu()
+    assert (gpu.verdict, cupy.verdict, messages.verdict) == (Verdict.OK,) * 3
+    assert messages.fact == way
     fact = "NVIDIA H200 (sm_90, 140 GiB); driver for CUDA 12.4; it loads our kernels"
     assert gpu.fact == fact
     assert "cuda12" in cupy.advice

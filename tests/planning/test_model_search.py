@@ -187,6 +187,9 @@ def test_why_one_beats_another() -> None:
     assert found.best.words in found.explain("pipeline 4 x 1 1f1b")
     with pytest.raises(OptionError, match="'data 3' is no configuration of this search"):
         found.explain("data 3")
+    with pytest.raises(OptionError) as refused:
+        found.explain("pipeline 2 x 2 1f1b")
+    assert refused.value.hint == "it takes 2 devices, and all here take 4"
 
 
 def test_what_one_lacks() -> None:
@@ -196,4 +199,7 @@ def test_what_one_lacks() -> None:
     assert "a device would hold 12.5 KiB of 9.77 KiB: state of the optimizer 6.25 KiB" in told
     assert "with zero 1 it is 9.38 KiB: it fits" in told
     assert "the least that would do: " in told
+    nothing = str(search_model(MODEL, 2, replace(MACHINE, memory_bytes=100.0)))
+    assert nothing.splitlines()[0].endswith("infeasible")
+    assert "the least that would do: " in nothing
     assert "12 stages of 4 weights" in search_model(MODEL, 12, MACHINE).explain("1/1/12/1 1f1b")

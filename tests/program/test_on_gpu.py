@@ -158,6 +158,10 @@ def test_arrays_stay_where_they_are(cluster: Cluster) -> None:
         assert sent.count(("gpu1 → gpu0", times, times * row)) == 1
     assert program.schedule.messages == 2 * (2 * STEPS - 1)
     assert "messages between GPUs go straight from their memory: the self-test of" in trace.note
+    said = f"from GPU to GPU of another rank: {2 * (2 * STEPS - 1)} messages, "
+    assert said in str(program.explain())
+    assert "from GPU to GPU), " in str(program.plan)
+    assert "1, gpu1" in str(program.plan)
 
 
 def test_what_runs_in_order_between_phases_of_a_gpu_runs_there() -> None:

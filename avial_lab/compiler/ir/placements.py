@@ -136,9 +136,37 @@ def with_placement(type_: ir.Type, placement: Placement | None) -> ir.Type:
         return ir.RankedTensorType.get(list(type_.shape), type_.element_type, encoding)
 
 
+class PlacedTypes:
+    """The types that one pass meets, with placements on the same meshes: few, each read and made
+    once, as a placement is text in the IR.
+    """
+
+    def __init__(self, meshes: Mapping[str, Mesh]) -> None:
+        self._meshes = meshes
+        self._read: dict[ir.Type, Placement | None] = {}
+        self._made: dict[tuple[ir.Type, Placement], ir.Type] = {}
+
+    def placement_of(self, value: ir.Value) -> Placement | None:
+        kind = value.type
+        if kind not in self._read:
+            self._read[kind] = placement_of(kind, self._meshes, value.location)
+        return self._read[kind]
+
+    def place(self, value: ir.Value, placement: Placement) -> None:
+        key = value.type, placement
+        if key not in self._made:
+            self._made[key] = with_placement(*key)
+        _set_type(value, self._made[key])
+
+
 def place(value: ir.Value, placement: Placement | None) -> None:
-    """The value lies so; a constant says it of its number, too."""
-    value.set_type(with_placement(value.type, placement))
+    """The value lies so."""
+    _set_type(value, with_placement(value.type, placement))
+
+
+def _set_type(value: ir.Value, kind: ir.Type) -> None:
+    """A constant says it of its number, too."""
+    value.set_type(kind)
     if not isinstance(value.owner, ir.Block) and value.owner.operation.name == "arith.constant":
         fit_constant(value.owner.operation)
 

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
 from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import FOLLOWS
@@ -87,19 +88,21 @@ class _Layers:
         block = function.regions[0].blocks[0]
         *operations, end = [view.operation for view in block.operations]
         self.operations: Sequence[ir.Operation] = operations
-        self.batch = batch_of(function)
-        self.in_batch = values_in_batch(function, self.batch)
+        classes = DimensionClasses.of(function)
+        self.batch = batch_of(function, classes=classes)
+        self.in_batch = values_in_batch(function, self.batch, classes=classes)
         weights = [
             a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in self.batch
         ]
-        self.behind = weights_behind(operations, weights, self.in_batch)
-        self.order, self.work = in_order_of_use(operations, self.behind, self.in_batch)
+        uses = {op: tuple(used_by(op)) for op in operations}
+        self.behind = weights_behind(uses, weights, self.in_batch)
+        self.order, self.work = in_order_of_use(uses, self.behind, self.in_batch)
         if not self.order:
             raise BindError(
                 "the function has no weights that a search could divide",
                 hint="arguments without the batch's dimension are weights",
             )
-        self.unit_of = stages_of(function, self.batch, len(self.order))
+        self.unit_of = stages_of(function, self.batch, len(self.order), classes=classes)
         loss = end.operands[0].owner if source.gradient and len(end.operands) else None
         last = len(operations)
         if loss is not None and not isinstance(loss, ir.Block):

@@ -128,6 +128,7 @@ def environment(folder: Path, more: Mapping[str, str]) -> dict[str, str]:
         "PYTHONUTF8": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
+        "MPIEXEC": str(folder / MPI / "bin" / "mpiexec"),
         "MPI4PY_MPIABI": "mpich",  # whatever other MPI this machine has
         "MPI4PY_RC_THREAD_LEVEL": "funneled",
         "UCX_HANDLE_ERRORS": "none",

@@ -25,6 +25,7 @@ from avial_lab.runtime.bare.faults import FAULTS, Fault, judged
 from avial_lab.runtime.bare.report import Report
 from avial_lab.runtime.bare.table import table
 from avial_lab.runtime.rank.copies import copies
+from avial_lab.runtime.rank.device_messages import VARIABLE as WAY
 
 PACKAGE = "avial_lab.runtime.bare"
 
@@ -176,7 +177,7 @@ def _present(run: _Run) -> str:
     return "failed" if "missing" in found["machine"]["device"] else "done"
 
 
-def _cases(run: _Run, seeds: Sequence[int], *, ranks: Callable[[Case], bool]) -> str:
+def _cases(run: _Run, seeds: Sequence[int], *, ranks: Callable[[Case], bool], way: str = "") -> str:
     cases = [case for case in run.bundle.contents.cases if ranks(case)]
     if any(case.ranks > 1 for case in cases) and not has_mpi(run.bundle.folder):
         run.report.put(run.part, error=f"no mpi4py for Python {platform.python_version()} in here")
@@ -185,16 +186,16 @@ def _cases(run: _Run, seeds: Sequence[int], *, ranks: Callable[[Case], bool]) ->
     for seed in seeds:
         for count in sorted({case.ranks for case in cases}):
             names = [case.name for case in cases if case.ranks == count]
-            missing += _through(run, names, count, seed)
+            missing += _through(run, names, count, seed, way)
     run.report.put(run.part, not_run=missing)
     if not cases:
         return "left out"
     return "cut short" if missing else "done"
 
 
-def _through(run: _Run, names: Sequence[str], ranks: int, seed: int) -> list[str]:
+def _through(run: _Run, names: Sequence[str], ranks: int, seed: int, way: str) -> list[str]:
     """Runs the cases; where one ends the ranks, the others are run by new ones. Returns those that
-    there was no time for.
+    there was no time for. way: that messages between GPUs go; empty: as a self-test of today says.
     """
     waiting = list(names)
     while waiting and run.left > 1:
@@ -213,7 +214,8 @@ def _through(run: _Run, names: Sequence[str], ranks: int, seed: int) -> list[str
             str(seed), ",".join(waiting),
         )  # fmt: skip
         before = len(waiting)
-        more = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+        cache = run.report.path.parent.resolve() / "cache"
+        more = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", WAY: way, "XDG_CACHE_HOME": str(cache)}
         ended = run.child(command, run.left, hear, patience=PATIENCE_S, variables=more)
         if ended.late and run.left < 1:
             break
@@ -233,7 +235,13 @@ def _values(run: _Run) -> str:
 
 
 def _two_ranks(run: _Run) -> str:
-    state = _cases(run, (0,), ranks=lambda case: case.ranks > 1)
+    """First the way between GPUs that the self-test allows, then through the hosts' memory."""
+    for way in ("", "host"):
+        state = _cases(run, (0,), ranks=lambda case: case.ranks > 1, way=way)
+        if state != "done":
+            break
+    rows = run.report.facts["parts"][run.part]["rows"]
+    run.report.put(run.part, ways=list(dict.fromkeys(filter(None, (r.get("way") for r in rows)))))
     _count_copies(run, run.part)
     return state
 

@@ -46,6 +46,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         count = f"{len(rows) - len(bad)} of {len(rows)} right" if rows else ""
         yield f"{name:<8} {part['state']:<10} {part.get('seconds', 0):>6.1f} s  {count}"
         yield from (f"    {line[:MOST]}" for line in part.get("error", "").splitlines()[-1:])
+        yield from (f"    {way}" for way in part.get("ways", ()))
         for row in bad:
             label = next(str(row[k]) for k in ("case", "fault", "racer", "array") if k in row)
             said = str(row.get("said") or row.get("failed")).strip()

@@ -126,8 +126,10 @@ def _run(
     caller_arrays(binary.manifest, arrays).write_results(results_of(outcomes))
     wrong, told = compared(arrays, bundle.arrays(case.name, "out"), case.allowed)
     copied = by_places(copy for each in outcomes for copy in each.copies)
-    sent = sum(move.nbytes for each in outcomes for move in each.moves)
+    moves = [move for each in outcomes for move in each.moves]
+    sent = sum(move.nbytes for move in moves)
     return {
+        "way": outcome.way if any(move.devices for move in moves) else "",
         "ok": not wrong,
         "said": wrong or told,
         "seconds": seconds,

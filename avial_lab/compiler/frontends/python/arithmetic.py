@@ -470,9 +470,33 @@ class Arithmetic:
         left, right = self._both(x, y, kind)
         if kind.is_complex:
             return Number(kind, ssa=self.e.value(f"complex.pow {left}, {right} : {kind.mlir}"))
+        if kind.weak:
+            self._check_power(left, right, power, kind)
         if power == 0.5 and not kind.weak:
             return Number(kind, ssa=self.e.value(f"math.sqrt {left} : {kind.mlir}"))
         return Number(kind, ssa=self.e.value(f"math.powf {left}, {right} : {kind.mlir}"))
+
+    def _check_power(self, base: str, exponent: str, power: Plain | None, kind: Kind) -> None:
+        """What Python has no float for: a reciprocal of 0, and a fractional power below it, which
+        would be complex.
+        """
+        t, e, zero = kind.mlir, self.e, self._constant(0.0, kind)
+        if power is None or power.real < 0:
+            ok = e.value(f"arith.cmpf une, {base}, {zero} : {t}")
+            if power is None:
+                fine = e.value(f"arith.cmpf uge, {exponent}, {zero} : {t}")
+                ok = e.value(f"arith.ori {ok}, {fine} : i1")
+            self.raise_unless(ok, "ZeroDivisionError", "0.0 cannot be raised to a negative power")
+        is_whole = power is not None and float(power.real).is_integer()
+        if is_whole or base in e.positive:
+            return
+        ok = e.value(f"arith.cmpf uge, {base}, {zero} : {t}")
+        if power is None:
+            whole = e.value(f"math.trunc {exponent} : {t}")
+            fine = e.value(f"arith.cmpf ueq, {exponent}, {whole} : {t}")
+            ok = e.value(f"arith.ori {ok}, {fine} : i1")
+        words = "a negative number to a fractional power is complex: complex(x) ** y"
+        self.raise_unless(ok, "ValueError", words)
 
     def _whole_power(self, x: Number, y: Number, kind: Kind) -> Number:
         if isinstance(y.known, int):
@@ -519,7 +543,7 @@ class Arithmetic:
         t, e = kind.mlir, self.e
         left, right = self._both(x, y, kind)
         bits = 8 * kind.dtype.itemsize
-        if kind.weak and y.known is None:
+        if kind.weak and not (y.known is not None and y.known.real >= 0):
             zero = self._constant(0, kind)
             ok = e.value(f"arith.cmpi sge, {right}, {zero} : {t}")
             self.raise_unless(ok, "ValueError", "negative shift count")

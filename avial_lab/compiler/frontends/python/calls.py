@@ -20,12 +20,11 @@ import numpy as np
 from avial_lab.compiler.frontends.python import library
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
 from avial_lab.compiler.frontends.python.creation import Creation
-from avial_lab.compiler.frontends.python.elementwise import Given, told
+from avial_lab.compiler.frontends.python.elementwise import Given, as_float, told
 from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     COMPLEX,
     FLOAT,
-    FLOAT64,
     INT,
     NP_BOOL,
     Kind,
@@ -397,14 +396,13 @@ class Calls(Creation):
         return self.attribute(found, name)
 
     def scaled(self, by: float, x: Value) -> Value:
-        return self.t.binary(ast.Mult(), self._floating(x), constant(by))
+        return self.t.binary(ast.Mult(), self.as_floating(x), constant(by))
 
-    def _floating(self, x: Value) -> Value:
+    def as_floating(self, x: Value) -> Value:
         """Integers as floats."""
         found = self.t.operand(x)
-        if found.kind.is_float:
-            return found
-        return self._as_kind(found, FLOAT64)
+        kind = as_float(found.kind)
+        return found if kind == found.kind else self._as_kind(found, kind)
 
     def fmod(self, x: Value, y: Value) -> Value:
         """np.fmod: the sign of the dividend."""
@@ -419,6 +417,13 @@ class Calls(Creation):
             return Number(kind, ssa=self.t.e.value(f"arith.remf {left}, {right} : {kind.mlir}"))
 
         return self.mapped(compute, x, y)
+
+    def pythons_fmod(self, x: Number, y: Number) -> Value:
+        """math.fmod, which has no remainder of a division by 0."""
+        zero = self.t.a.value(constant(0.0), FLOAT)
+        ok = self.t.e.value(f"arith.cmpf une, {self.t.a.value(y, FLOAT)}, {zero} : f64")
+        self.t.a.raise_unless(ok, "ValueError", "math domain error")
+        return self.fmod(x, y)
 
     # -- methods ---
 
@@ -461,6 +466,8 @@ class Calls(Creation):
         """An integer of Python's where no number of digits is given."""
         value = self.t.number(number, ast.Pass())
         if ndigits is None:
+            if value.kind.is_bool and not value.kind.weak:
+                raise self.t.refused("NumPy's bools are not rounded", "int(…)", TypeError)
             if not value.kind.is_float:
                 return self.t.a.cast(value, INT)
             rounded = self.t.e.value(f"math.roundeven {self.t.a.value(value, FLOAT)} : f64")
@@ -524,6 +531,17 @@ def _partial(name: str, *first: object) -> Callable[..., Any]:
     return lambda calls, *args, **named: method(calls, *first, *args, **named)
 
 
+def _of_pythons_floats(name: str, *first: object) -> Callable[..., Any]:
+    """A function of `math`, whose result is Python's, too."""
+    method = _method_of(name)
+
+    def called(calls: Calls, *args: Value) -> Value:
+        found = method(calls, *first, *map(calls.as_float, args))
+        return calls.as_bool(found) if found.kind.is_bool else found
+
+    return called
+
+
 def _operator(op: ast.operator) -> Callable[..., Any]:
     return lambda calls, x, y: calls.t.binary(op, calls.t.operand(x), calls.t.operand(y))
 
@@ -561,11 +579,11 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     math.ceil: _partial("floored", "ceil"),
     math.fabs: lambda calls, x: calls.absolute(calls.as_float(x)),
     math.pow: lambda calls, x, y: calls.power(calls.as_float(x), calls.as_float(y)),
-    math.atan2: _partial("two", "atan2"),
-    math.copysign: _partial("two", "copysign"),
-    math.isnan: _partial("tested", "isnan"),
-    math.isinf: _partial("tested", "isinf"),
-    math.isfinite: _partial("tested", "isfinite"),
+    math.atan2: _of_pythons_floats("two", "atan2"),
+    math.copysign: _of_pythons_floats("two", "copysign"),
+    math.isnan: _of_pythons_floats("tested", "isnan"),
+    math.isinf: _of_pythons_floats("tested", "isinf"),
+    math.isfinite: _of_pythons_floats("tested", "isfinite"),
     np.abs: _method_of("absolute"),
     np.fabs: _method_of("absolute"),
     np.maximum: _partial("extreme", "max"),
@@ -581,7 +599,7 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.floor: _partial("floor", "floor"),
     np.ceil: _partial("floor", "ceil"),
     np.trunc: _partial("floor", "trunc"),
-    np.rint: _partial("floor", "roundeven"),
+    np.rint: lambda calls, x: calls.floor("roundeven", calls.as_floating(x)),
     np.round: _method_of("round"),
     np.square: lambda calls, x: calls.power(x, constant(2)),
     np.logical_and: _partial("logical", "andi"),
@@ -657,11 +675,11 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     math.radians: lambda calls, x: calls.scaled(math.pi / 180, calls.as_float(x)),
     math.degrees: lambda calls, x: calls.scaled(180 / math.pi, calls.as_float(x)),
     math.trunc: lambda calls, x: calls.as_int(x),
-    math.fmod: lambda calls, x, y: calls.fmod(calls.as_float(x), calls.as_float(y)),
+    math.fmod: lambda calls, x, y: calls.pythons_fmod(calls.as_float(x), calls.as_float(y)),
     np.diagonal: _method_of("diagonal"),
     np.true_divide: _operator(ast.Div()),
     np.remainder: _operator(ast.Mod()),
-    np.exp2: lambda calls, x: calls.t.binary(ast.Pow(), constant(2.0), calls._floating(x)),
+    np.exp2: lambda calls, x: calls.t.binary(ast.Pow(), constant(2.0), calls.as_floating(x)),
     np.moveaxis: _method_of("axis_moved"),
     np.split: _method_of("split"),
     math.prod: lambda calls, x: calls.product_of(x),

@@ -13,6 +13,7 @@ import numpy as np
 from avial_lab.compiler.frontends.python.arithmetic import affine, constant
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.kinds import (
+    BOOL,
     COMPLEX,
     FLOAT,
     INT,
@@ -24,6 +25,7 @@ from avial_lab.compiler.frontends.python.linear import Linear, number
 from avial_lab.compiler.frontends.python.reductions import Reductions
 from avial_lab.compiler.frontends.python.values import (
     Array,
+    Fixed,
     Lazy,
     Number,
     Value,
@@ -387,8 +389,8 @@ class Creation(Reductions):
 
     def as_array(self, a: Value, dtype: Value | None = None) -> Value:
         found = self.array_of(a) if isinstance(a, tuple) else self.t.operand(a)
-        if dtype is not None:
-            found = self.t.operand(self._as_kind(found, self.dtype(dtype)))
+        if dtype is not None or found.kind.weak:
+            found = self.t.operand(self._as_kind(found, self.dtype(dtype, found.kind)))
         return found if isinstance(found, Number) else self.t.arrays.materialised(found)
 
     def dot(self, a: Value, b: Value) -> Value:
@@ -480,13 +482,16 @@ class Creation(Reductions):
         return Number(COMPLEX, ssa=self.t.e.value(f"complex.create {r}, {i} : complex<f64>"))
 
     def as_bool(self, x: Value | None = None) -> Value:
-        return self.t.a.truth(self.t.number(x, ast.Pass()))
+        return replace(self.t.a.truth(self.t.number(x, ast.Pass())), kind=BOOL)
 
     def total(self, x: Value, start: Value | None = None) -> Value:
         """Python's sum."""
         parts = x if isinstance(x, tuple) else None
-        if parts is None:
-            return self.reduce("sum", x)
+        if parts is None:  # its first dimension, and no wider than what is added
+            array = self._array(x)
+            kind = INT64 if array.kind.is_bool else array.kind
+            found = self.reduce("sum", array, constant(0), dtype=Fixed(kind.dtype))
+            return found if start is None else self.t.binary(ast.Add(), start, found)
         found = start if start is not None else constant(0)
         for each in parts:
             found = self.t.binary(ast.Add(), found, each)

@@ -290,9 +290,7 @@ class Elementwise:
         """A function of MLIR's math of two floats."""
 
         def compute(a: Number, b: Number) -> Number:
-            kind = promoted(a.kind, b.kind)
-            if not kind.is_float:
-                kind = FLOAT64
+            kind = as_float(promoted(a.kind, b.kind))
             left, right = self.t.a.value(a, kind), self.t.a.value(b, kind)
             return Number(kind, ssa=self.t.e.value(f"math.{name} {left}, {right} : {kind.mlir}"))
 
@@ -316,6 +314,8 @@ class Elementwise:
 
     def sign(self, x: Value) -> Value:
         def compute(value: Number) -> Number:
+            if value.kind.is_bool:
+                raise self.t.refused("np.sign takes no bools", "convert them", TypeError)
             kind = Kind(value.kind.dtype)
             zero, one = (self.t.a.cast(constant(n), kind) for n in (0, 1))
             above = self.t.a.compared(ast.Gt(), value, zero)
@@ -328,6 +328,14 @@ class Elementwise:
             return self.t.a.select(nan, value, found)
 
         return self.mapped(compute, x)
+
+
+def as_float(kind: Kind) -> Kind:
+    """Of NumPy's functions of floats: that integers of so many bytes fit in."""
+    if kind.is_float or kind.is_complex:
+        return kind
+    sizes = {} if kind.weak else {1: np.float16, 2: np.float32}
+    return Kind(np.dtype(sizes.get(kind.dtype.itemsize, np.float64)))
 
 
 def told(called: object) -> str:

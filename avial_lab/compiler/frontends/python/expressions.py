@@ -53,7 +53,10 @@ class Expressions(Subscripts):
             case ast.UnaryOp(op, operand):
                 return self._unary(op, self.expression(operand), operand)
             case ast.BoolOp(op, values):
-                return self._boolean(op, values)
+                self._refuse_bindings(*values[1:])
+                return self._one_of(op, values)
+            case ast.UnaryOp(ast.Not() as op, ast.BoolOp() as operand):
+                return self._unary(op, self.condition(operand), operand)
             case ast.Compare(left, ops, comparators):
                 return self._compare(left, ops, comparators)
             case ast.IfExp(test, body, orelse):
@@ -121,8 +124,33 @@ class Expressions(Subscripts):
         kind = self.result_kind(lambda a: self.a.unary(op, a), x)
         return self.calls.elementwise(kind, lambda a: self.a.unary(op, a), x)
 
-    def _boolean(self, op: ast.boolop, values: Sequence[ast.expr]) -> Value:
-        """The second is looked at only where the first does not decide."""
+    def _one_of(self, op: ast.boolop, values: Sequence[ast.expr]) -> Value:
+        """What `x and y` is: one of the two; `y` is looked at only where `x` does not decide."""
+        stops = isinstance(op, ast.Or)
+        first = self.expression(values[0])
+        if len(values) == 1:
+            return first
+        if isinstance(first, Fixed) and not isinstance(first.value, Held):
+            return first if bool(first.value) == stops else self._one_of(op, values[1:])
+        x = self.number(first, values[0])
+        test = self.a.truth(x)
+        if test.known is not None:
+            return first if bool(test.known) == stops else self._one_of(op, values[1:])
+        ranges = dict(self.e.ranges)
+        with self.e.aside() as lines:
+            self._refine(values[0], holds=not stops)
+            y = self._one_of(op, values[1:])
+            self.e.ranges = ranges
+        if not isinstance(y, Number):
+            raise self.refused("both sides of 'and' and 'or' are numbers here", "use if … else …")
+        return (
+            self._either(test, ([], x), (lines, y))
+            if stops
+            else (self._either(test, (lines, y), ([], x)))
+        )
+
+    def _boolean(self, op: ast.boolop, values: Sequence[ast.expr]) -> Number:
+        """Whether it holds; the second is looked at only where the first does not decide."""
         self._refuse_bindings(*values[1:])
         stops = isinstance(op, ast.Or)
         found = self.condition(values[0])
@@ -193,7 +221,7 @@ class Expressions(Subscripts):
             if one.known is not None:
                 return other if one.known else one
         ssa = self.e.value(f"arith.andi {x.ssa}, {y.ssa} : i1")
-        return Number(BOOL, ssa=ssa)
+        return Number(promoted(x.kind, y.kind), ssa=ssa)
 
     def _compared(self, op: ast.cmpop, x: Value, y: Value) -> Value:
         if isinstance(op, ast.Is | ast.IsNot):
@@ -257,6 +285,13 @@ class Expressions(Subscripts):
             self.e.ranges = dict(ranges)
         if not isinstance(x, Number) or not isinstance(y, Number):
             raise self.refused("both sides of a condition are numbers here", "use if … else …")
+        return self._either(condition, (first, x), (second, y))
+
+    def _either(
+        self, condition: Number, then: tuple[list[str], Number], other: tuple[list[str], Number]
+    ) -> Number:
+        """One number where it holds, else another, each with the lines that compute it."""
+        (first, x), (second, y) = then, other
         kind = promoted(x.kind, y.kind)
         with self.e.aside() as first_end:
             left = self.a.value(x, kind)
@@ -296,6 +331,8 @@ class Expressions(Subscripts):
         raise Restart
 
     def condition(self, node: ast.expr) -> Number:
+        if isinstance(node, ast.BoolOp):
+            return self._boolean(node.op, node.values)
         value = self.expression(node)
         if isinstance(value, Fixed) and not isinstance(value.value, Held):
             return Number(BOOL, constant=bool(value.value))

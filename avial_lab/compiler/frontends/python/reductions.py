@@ -68,7 +68,7 @@ class Reductions(Elementwise):
                 keep=keep,
             )
         if name == "mean":
-            return self._mean(x, axes, keep)
+            return self._mean(x, axes, keep, dtype)
         kind = NP_BOOL if name in ("any", "all") else sum_kind(x.kind)
         if dtype is not None:
             kind = self.dtype(dtype)
@@ -104,8 +104,10 @@ class Reductions(Elementwise):
         assert isinstance(value, Number)
         return value
 
-    def _mean(self, x: Array | Lazy, axes: Sequence[int], keep: bool) -> Value:
-        kind = x.kind if x.kind.is_float or x.kind.is_complex else FLOAT64
+    def _mean(
+        self, x: Array | Lazy, axes: Sequence[int], keep: bool, dtype: Value | None = None
+    ) -> Value:
+        kind = self.dtype(dtype, x.kind if x.kind.is_float or x.kind.is_complex else FLOAT64)
         total = self.t.arrays.reduced(
             x,
             Kind(kind.dtype),

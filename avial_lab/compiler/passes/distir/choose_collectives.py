@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.ir.attributes import GRADIENT_OF, IN_PLACE, SUMMED_BY
-from avial_lab.compiler.ir.locations import name_of, span_of
+from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import MOVES, meshes_in
 from avial_lab.compiler.ir.program import program_function
 from avial_lab.compiler.ir.sums_of_parts import placements_of, summed_axes
+from avial_lab.compiler.passes.distir.propagate import place_on_one
 from avial_lab.compiler.passes.distir.told import tell
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.words import count, format_bytes, format_seconds
@@ -47,6 +48,7 @@ class ChooseCollectives:
                 f"there is no sum by '{self.by}'", hint=f"there are: {', '.join(known)}"
             )
         function = program_function(module)
+        place_on_one(module, function)
         meshes = meshes_in(module)
         sums = 0
         for view in function.regions[0].blocks[0].operations:
@@ -56,11 +58,8 @@ class ChooseCollectives:
                 sums += 1
                 self._choose(function, op, axes, meshes)
         if not sums:
-            raise ScheduleError(
-                "there is no sum of partial results to choose a way for",
-                span=span_of(function.location),
-                hint="write it behind what makes partial results: data 4, collectives",
-            )
+            tell(function, "choose-collectives: nothing is summed over devices so far; what comes "
+                 "behind it goes round rings")  # fmt: skip
 
     def _choose(
         self, function: ir.Operation, op: ir.Operation, axes: list[int], meshes: Mapping[str, Mesh]

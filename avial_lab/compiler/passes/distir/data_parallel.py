@@ -58,8 +58,10 @@ def check_degree(name: str, degree: int) -> None:
         raise ScheduleError(f"{name} over {degree} devices", hint="it takes one at least")
 
 
-def batch_of(function: ir.Operation, of: str = "") -> dict[ir.Value, int]:
-    """The arguments with the batch's dimension, and which that is."""
+def batch_of(
+    function: ir.Operation, of: str = "", *, classes: DimensionClasses | None = None
+) -> dict[ir.Value, int]:
+    """The arguments with the batch's dimension, and which that is; `classes`: the function's."""
     arguments = [a for a in function.regions[0].blocks[0].arguments if is_tensor(a.type)]
     first = next((a for a in arguments if a.type.rank), None)
     if first is None:
@@ -70,7 +72,8 @@ def batch_of(function: ir.Operation, of: str = "") -> dict[ir.Value, int]:
     dimension = (first, 0)
     if of:
         dimension = next(iter(seeds_named(function, [parsed_seed(of)]).items()))
-    return DimensionClasses.of(function).dimensions_like(dimension, arguments) or dict([dimension])
+    classes = classes or DimensionClasses.of(function)
+    return classes.dimensions_like(dimension, arguments) or dict([dimension])
 
 
 def parsed_seed(text: str) -> tuple[str, int]:

@@ -6,20 +6,21 @@ Function on tensors -> the same on one mesh for each stage, with an axis of turn
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.check import is_free
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
+from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
+from avial_lab.compiler.analysis.placements.split_loops import Loops
 from avial_lab.compiler.ir.attributes import PIPELINE
 from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
+    PlacedTypes,
     is_tensor,
     meshes_in,
-    place,
-    placement_of,
     settle_signature,
     with_placement,
     write_mesh,
@@ -68,9 +69,10 @@ class PipelineParallel:
             raise ScheduleError(
                 "the function is a pipeline already", span=span_of(function.location)
             )
-        batch = batch_of(function)
+        classes = DimensionClasses.of(function)
+        batch = batch_of(function, classes=classes)
         self._check_rows(function, batch)
-        stage_of = stages_of(function, batch, self.stages * self.chunks)
+        stage_of = stages_of(function, batch, self.stages * self.chunks, classes=classes)
         (mesh,) = meshes.values()
         total = 1 + max(mesh.devices)
         made = [
@@ -83,7 +85,7 @@ class PipelineParallel:
         ]
         for each in reversed(made):
             write_mesh(module, each)
-        division = _Division(made, stage_of)
+        division = _Division(made, stage_of, classes.loops)
         division.run(function)
         told = f"{self}: {division.told()}"
         settle_signature(function)
@@ -120,16 +122,19 @@ class _Division:
 
     made: list[Mesh]
     stage_of: dict[ir.Operation, int]
+    loops: Mapping[ir.Operation, Loops]
     sent: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 
     def run(self, function: ir.Operation) -> None:
         self.block = block = function.regions[0].blocks[0]
-        self.meshes = {mesh.name: mesh for mesh in self.made}
+        self.types = PlacedTypes({mesh.name: mesh for mesh in self.made})
         *operations, _ = [view.operation for view in block.operations]
         self.free = {
             op
             for op in operations
-            if is_free(op, loops_of(op)) and any(is_tensor(value.type) for value in op.results)
+            if op in self.loops
+            and is_free(op, self.loops[op])
+            and any(is_tensor(value.type) for value in op.results)
         }
         readers: dict[ir.Value, list[ir.Operation]] = {}
         for op in operations:
@@ -166,12 +171,12 @@ class _Division:
         )
 
     def _placement(self, value: ir.Value) -> Placement:
-        placement = placement_of(value.type, self.meshes, value.location)
+        placement = self.types.placement_of(value)
         assert placement is not None
         return placement
 
     def _put(self, value: ir.Value, stage: int) -> None:
-        place(value, Placement(self.made[stage], self._placement(value).along))
+        self.types.place(value, Placement(self.made[stage], self._placement(value).along))
 
     def _on(self, value: ir.Value, stage: int) -> ir.Value:
         """The value on the mesh of that stage: made there, if it is made of numbers, else sent."""

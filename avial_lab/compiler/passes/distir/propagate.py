@@ -22,10 +22,10 @@ from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
     MOVES,
     RESHARD,
+    PlacedTypes,
     has_placements,
     is_tensor,
     meshes_in,
-    place,
     placement_of,
     settle_signature,
     values_in,
@@ -47,9 +47,10 @@ def place_on_one(module: ir.Operation, function: ir.Operation) -> None:
         return
     mesh = Mesh(FIRST, (), (0,))
     write_mesh(module, mesh)
+    types, copies = PlacedTypes({FIRST: mesh}), Placement.copies(mesh)
     for value in (*function.regions[0].blocks[0].arguments, *_results(function)):
         if is_tensor(value.type):
-            place(value, Placement.copies(mesh))
+            types.place(value, copies)
     settle_signature(function)
 
 
@@ -174,14 +175,15 @@ def _add_axis(
     received = {} if stage is None else _rows_received(function, meshes, set(wider), seeds)
     for mesh in wider.values():
         write_mesh(module, mesh)
+    before, types = PlacedTypes(meshes), PlacedTypes({**meshes, **wider})
     for value in list(values_in(function)):
-        placement = placement_of(value.type, meshes)
+        placement = before.placement_of(value)
         if placement is None or placement.mesh.name not in wider:
             continue
         mesh, axis = wider[placement.mesh.name], axes[placement.mesh.name]
         along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
         entries = (*placement.along[:axis], along, *placement.along[axis:])
-        place(value, Placement(mesh, entries))
+        types.place(value, Placement(mesh, entries))
     propagation = Propagation({**meshes, **wider}, axes, received)
     propagation.run(function)
     settle_signature(function)
@@ -232,6 +234,10 @@ class Propagation:
     added: Counter[str] = field(default_factory=Counter)
     """Moves by name; `added_bytes` are those of the tensors that they move."""
     added_bytes: int = 0
+    types: PlacedTypes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.types = PlacedTypes(self.meshes)
 
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
@@ -257,7 +263,7 @@ class Propagation:
 
     def _placement(self, value: ir.Value) -> Placement:
         if value not in self.placed:
-            placement = placement_of(value.type, self.meshes, value.location)
+            placement = self.types.placement_of(value)
             assert placement is not None
             self.placed[value] = placement
         return self.placed[value]
@@ -270,7 +276,7 @@ class Propagation:
 
     def _set(self, value: ir.Value, along: Along) -> None:
         self.placed[value] = self._placement(value).with_axis(self._axis(value), along)
-        place(value, self.placed[value])
+        self.types.place(value, self.placed[value])
 
     def _pass_through(self, move: ir.Operation) -> None:
         """A move along other axes; one that adds up partial results does so along this one, too."""

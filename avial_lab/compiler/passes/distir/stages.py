@@ -42,15 +42,20 @@ def bytes_of(value: ir.Value) -> int:
 
 
 def stages_of(
-    function: ir.Operation, batch: Mapping[ir.Value, int], stages: int
+    function: ir.Operation,
+    batch: Mapping[ir.Value, int],
+    stages: int,
+    *,
+    classes: DimensionClasses | None = None,
 ) -> dict[ir.Operation, int]:
-    """ScheduleError where there are fewer weights than stages."""
+    """ScheduleError where there are fewer weights than stages. `classes`: the function's."""
     block = function.regions[0].blocks[0]
     *operations, _ = [view.operation for view in block.operations]
-    in_batch = values_in_batch(function, batch)
+    uses = {op: tuple(used_by(op)) for op in operations}
+    in_batch = values_in_batch(function, batch, classes=classes)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
-    behind = weights_behind(operations, weights, in_batch)
-    order, costs = in_order_of_use(operations, behind, in_batch)
+    behind = weights_behind(uses, weights, in_batch)
+    order, costs = in_order_of_use(uses, behind, in_batch)
     if len(order) < stages:
         raise ScheduleError(
             f"{stages} stages of a function that reads {len(order)} weights",
@@ -61,10 +66,7 @@ def stages_of(
     found: dict[ir.Operation, int] = {}
     for op in operations:
         known = [
-            stage_of_weight[w]
-            for v in used_by(op)
-            for w in behind.get(v, ())
-            if w in stage_of_weight
+            stage_of_weight[w] for v in uses[op] for w in behind.get(v, ()) if w in stage_of_weight
         ]
         if known:
             found[op] = max(known)
@@ -75,12 +77,17 @@ def stages_of(
                 found[op] = found[users[0]]
     for op in operations:
         if op not in found:
-            found[op] = _nearest(op, found)
+            found[op] = _nearest(op, uses[op], found)
     return found
 
 
-def values_in_batch(function: ir.Operation, batch: Mapping[ir.Value, int]) -> set[ir.Value]:
-    classes = DimensionClasses.of(function)
+def values_in_batch(
+    function: ir.Operation,
+    batch: Mapping[ir.Value, int],
+    *,
+    classes: DimensionClasses | None = None,
+) -> set[ir.Value]:
+    classes = classes or DimensionClasses.of(function)
     values = [r for view in function.regions[0].blocks[0].operations for r in view.results]
     found: set[ir.Value] = set(batch)
     for dimension in batch.items():
@@ -96,7 +103,7 @@ def weights_met(
     *operations, _ = [view.operation for view in block.operations]
     in_batch = values_in_batch(function, batch)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
-    behind = weights_behind(operations, weights, in_batch)
+    behind = weights_behind({op: tuple(used_by(op)) for op in operations}, weights, in_batch)
     order = {weight: k for k, weight in enumerate(weights)}
     met: dict[ir.Value, ir.Value] = {}
     found: dict[ir.Operation, ir.Value] = {}
@@ -110,12 +117,16 @@ def weights_met(
 
 
 def weights_behind(
-    operations: Sequence[ir.Operation], weights: Sequence[ir.Value], in_batch: set[ir.Value]
+    uses: Mapping[ir.Operation, Sequence[ir.Value]],
+    weights: Sequence[ir.Value],
+    in_batch: set[ir.Value],
 ) -> dict[ir.Value, tuple[ir.Value, ...]]:
-    """For values that are made of weights alone: of which."""
+    """For values that are made of weights alone: of which. `uses`: what each operation reads, in
+    order.
+    """
     behind: dict[ir.Value, tuple[ir.Value, ...]] = {w: (w,) for w in weights}
-    for op in operations:
-        tensors = [v for v in used_by(op) if is_tensor(v.type)]
+    for op, read in uses.items():
+        tensors = [v for v in read if is_tensor(v.type)]
         made_of = [w for v in tensors for w in behind.get(v, ())]
         if made_of and all(v in behind or not _is_computed(v) for v in tensors):
             for value in op.results:
@@ -133,16 +144,16 @@ def _is_computed(value: ir.Value) -> bool:
 
 
 def in_order_of_use(
-    operations: Sequence[ir.Operation],
+    uses: Mapping[ir.Operation, Sequence[ir.Value]],
     behind: Mapping[ir.Value, tuple[ir.Value, ...]],
     in_batch: set[ir.Value],
 ) -> tuple[list[ir.Value], dict[ir.Value, int]]:
     """Weights as they first meet the batch, and the arithmetic in which they do."""
     costs: dict[ir.Value, int] = {}
-    for op in operations:
-        if not any(value in in_batch for value in used_by(op)):
+    for op, read in uses.items():
+        if not any(value in in_batch for value in read):
             continue
-        for weight in {w for v in used_by(op) for w in behind.get(v, ())}:
+        for weight in {w for v in read for w in behind.get(v, ())}:
             costs[weight] = costs.get(weight, 0) + arithmetic_of(op)
     return list(costs), costs
 
@@ -151,12 +162,12 @@ def _users(op: ir.Operation) -> list[ir.Operation]:
     return [use.owner.operation for result in op.results for use in result.uses]
 
 
-def _nearest(op: ir.Operation, found: Mapping[ir.Operation, int]) -> int:
+def _nearest(op: ir.Operation, read: Sequence[ir.Value], found: Mapping[ir.Operation, int]) -> int:
     """The stage to which fewest bytes have to go, and from which; the operands' where that is all
     the same.
     """
     weights: dict[int, int] = {}
-    for value in used_by(op):
+    for value in read:
         owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
         if is_tensor(value.type) and owner is not None and owner in found and _is_computed(value):
             weights[found[owner]] = weights.get(found[owner], 0) + bytes_of(value)

@@ -1496,3 +1496,57 @@ def rounded(a, x):
 @case(lambda: (3.14159,))
 def rounded_to_digits(x):
     return round(x, 2)
+
+
+@case(lambda: (np.array([3, 0, 5], np.int8), 2.5), lambda: (np.array([0.0, 7.0, -1.0]), 0.0))
+def values_of_and_or(a, x):
+    one = a[0] and a[2], a[1] and a[2], a[1] or a[2], x and a[2] and 2.5, a[0] or x or 9
+    test = a[0] > 1 and a[1] < 1, not (a[0] and a[1]), a[0] < a[2] < 9
+    if (a[0] and a[1]) or not (x or a[2]):
+        a[1] = 11
+    return one, test
+
+
+@case(lambda: (np.array([100, 100, 1], np.int8), I(9, 3, 4)), lambda: (F(5), F(2, 3) > 0.5))
+def sums_as_python_adds(a, b):
+    return sum(a), sum(b), sum(a, 5), sum(b[0], 2.5)
+
+
+@case(
+    lambda: (np.array([3, 1, 2], np.int8),),
+    lambda: (np.array([7, 1, 2], np.uint16),),
+    lambda: (np.array([2.5, 1.25, 7], np.float32),),
+)
+def kinds_of_floats(a):
+    whole = np.rint(a), np.exp2(a), np.arctan2(a, a), np.vander(a), np.cov(a[None] * a[:, None])
+    return whole, a * np.count_nonzero(a)
+
+
+@case(lambda: (np.array([1, 3, 90], np.uint8), np.array([9, 4, 2], np.uint8)))
+def points_between(x, y):
+    return np.interp(2.5, x, y), np.polyval(y, 50), np.mean(x, dtype=np.float32)
+
+
+@case(lambda: (np.array([True, False]),))
+def signs_of_bools(a):
+    return np.sign(a)
+
+
+@case(lambda: (2.0, -1.0), lambda: (0.0, -1.0), lambda: (-2.0, -3.0), lambda: (0.0, 2.5))
+def pythons_powers(x, y):
+    return x**y, x**3
+
+
+@case(lambda: (7, -2), lambda: (7, 2))
+def pythons_shifts(x, y):
+    return x >> y
+
+
+@case(lambda: (3.0, 0.0), lambda: (-7.5, 2.0))
+def pythons_remainder(x, y):
+    return math.fmod(x, y)
+
+
+@case(lambda: (F(4).astype(np.float32), 3.0, -2.0))
+def pythons_floats(a, x, y):
+    return a * math.atan2(x, y), a * math.copysign(x, y), math.isnan(x) + 1

@@ -61,6 +61,7 @@ def inv(a):
 
 def cov(m):
     """numpy.cov of rows of observations."""
+    m = m * np.float64(1)
     apart = m - np.mean(m, axis=1, keepdims=True)
     return apart @ apart.T / (m.shape[1] - 1)
 
@@ -185,7 +186,7 @@ def kron(a, b):
 def vander(x, N=None):  # noqa: N803 - as NumPy calls it
     """numpy.vander, falling powers."""
     columns = x.shape[0] if N is None else N
-    out = np.ones((x.shape[0], columns), x.dtype)
+    out = np.ones((x.shape[0], columns), np.promote_types(x.dtype, np.int64))
     for i in range(x.shape[0]):
         for j in range(columns - 2, -1, -1):
             out[i, j] = out[i, j + 1] * x[i]
@@ -204,7 +205,8 @@ def tri(N, M=None, k=0, dtype=np.float64):  # noqa: N803 - as NumPy calls it
 
 def polyval(p, x):
     """numpy.polyval, by Horner's rule."""
-    y = x * (p.dtype.type(0) if p.ndim else 0)
+    x = np.asarray(x)
+    y = x * 0
     for k in range(p.shape[0]):
         y = y * x + p[k]
     return y

@@ -6,6 +6,9 @@ from __future__ import annotations
 # pyright: basic
 import numpy as np
 
+COUNTS_IN_PYTHONS_INTEGERS = type(np.count_nonzero(np.ones(1))) is int
+"""NumPy does so before 2.4."""
+
 
 def histogram(a, bins=10, weights=None):
     """numpy.histogram with equal bins, by NumPy's own rule for elements at an edge."""
@@ -34,7 +37,8 @@ def histogram(a, bins=10, weights=None):
 
 def count_nonzero(a):
     """numpy.count_nonzero of all elements."""
-    return int(np.sum(a != 0))
+    found = np.sum(a != 0)
+    return int(found) if COUNTS_IN_PYTHONS_INTEGERS else found
 
 
 def flatnonzero(a):

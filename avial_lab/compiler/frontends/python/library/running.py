@@ -120,7 +120,8 @@ def interp(x, xp, fp, left=None, right=None):
             low = middle + 1
         else:
             high = middle
-    found = np.float64(x)
+    x = np.float64(x)
+    found = x
     if low == 0:
         if x == x:
             found = np.float64(below)
@@ -130,10 +131,12 @@ def interp(x, xp, fp, left=None, right=None):
         found = np.float64(fp[low - 1])
     else:
         j = low - 1
-        slope = (fp[j + 1] - fp[j]) / (xp[j + 1] - xp[j])
-        found = slope * (x - xp[j]) + fp[j]
+        x0, x1 = np.float64(xp[j]), np.float64(xp[j + 1])
+        y0, y1 = np.float64(fp[j]), np.float64(fp[j + 1])
+        slope = (y1 - y0) / (x1 - x0)
+        found = slope * (x - x0) + y0
         if found != found:
-            found = slope * (x - xp[j + 1]) + fp[j + 1]
+            found = slope * (x - x1) + y1
             if found != found and fp[j] == fp[j + 1]:
                 found = np.float64(fp[j])
     return found

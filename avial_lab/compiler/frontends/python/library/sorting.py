@@ -115,6 +115,8 @@ def _between(ordered, q):
     at = np.float64(q * (n - 1))
     below = int(at)
     part = at - below
+    if np.issubdtype(ordered.dtype, np.floating):
+        part = ordered.dtype.type(part)
     low = ordered[below]
     high = ordered[min(below + 1, n - 1)]
     apart = high - low
