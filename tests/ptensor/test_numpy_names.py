@@ -241,6 +241,7 @@ def test_an_array_of_one_process_is_shared() -> None:
     numpys = np.from_dlpack(x, copy=False)
     numpys[2] = 7
     assert x[2] == 7
+    assert xp.astype(np.arange(3.0), np.int8).dtype == np.int8
     assert isinstance(xp.finfo(xp.float32).eps, float)
     with pytest.raises(BufferError, match="copy"):
         x[::2].__dlpack__(copy=False)
