@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from avial_lab.ptensor.arrays import Array
+from avial_lab.ptensor.elements import element_of
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.holders import Wanted, blocks, everywhere, on_one, rows
 
@@ -391,6 +392,7 @@ class Library:
 
     def tile(self, x: Array, repetitions: int | Sequence[int], /) -> Array:
         given = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+        x = self.asarray(x)
         times = (1,) * (x.ndim - len(given)) + given
         shape = (1,) * (len(times) - x.ndim) + x.shape
         apart = self.reshape(x, tuple(n for extent in shape for n in (1, extent)))
@@ -419,18 +421,26 @@ class Library:
     # -- files -------------------------------------------------------------------------------------
 
     def load(self, path: str | os.PathLike[str]) -> Array:
-        """A .npy file, of which every rank reads its rows."""
+        """A .npy file, of which every rank reads its rows; numbers of the other byte order are
+        turned round.
+        """
         head = np.load(path, mmap_mode="r", allow_pickle=False)
+        kind = head.dtype.newbyteorder("=")
+        element_of(kind)
         if not head.ndim:
-            return self.asarray(np.array(head))
-        (made,) = self._stepped(shards.loaded, [], path=_absolute(path), shape=head.shape)
+            return self.asarray(np.array(head, kind))
+        (made,) = self._stepped(
+            shards.loaded, [], path=_absolute(path), shape=head.shape, dtype=kind
+        )
         return made
 
     def save(self, path: str | os.PathLike[str], x: Array) -> None:
-        """To a .npy file, of which every rank writes its rows; the file is there when it is
-        whole.
+        """To a .npy file, of which every rank writes its rows; the file is there when it is whole.
+        As with NumPy's, a name without .npy gets it.
         """
-        folder, name = os.path.split(_absolute(path))
+        place = _absolute(path)
+        place += "" if place.endswith(".npy") else ".npy"
+        folder, name = os.path.split(place)
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as begun:
             made = os.path.join(begun, name)
             np.lib.format.open_memmap(made, "w+", x.dtype, x.shape or (1,)).flush()
@@ -438,7 +448,7 @@ class Library:
                 self._stepped(shards.saved, [(x, rows)], 0, path=made)
             else:
                 np.save(made, np.asarray(x))
-            os.replace(made, _absolute(path))
+            os.replace(made, place)
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:

@@ -353,6 +353,8 @@ class Namespace(NumpyNames, Library):
         del device  # `follow` has gone to it
         kind = np.dtype(dtype)
         element_of(kind)
+        if not isinstance(x, Array):
+            x = self.asarray(x)  # of code that got it of NumPy's functions
         x = x if x._xp is self else self._brought(x)
         if kind == x.dtype:
             return self._of(x.value()) if copy else x
