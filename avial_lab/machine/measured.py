@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -200,7 +200,7 @@ def collectives_through(
         if len(took) == 1:
             found.append(CollectiveTime(*group, next(iter(took.values()))))
         else:
-            found.append(CollectiveTime(*group, *line_through(list(took), list(took.values()))[:2]))
+            found.append(CollectiveTime(*group, *line_through(list(took), list(took.values()))))
     return tuple(found)
 
 
@@ -245,10 +245,7 @@ _LEAST_S = 1e-15
 
 def keep(measured: Measured) -> None:
     """For this machine as it is; a cache that cannot be written keeps nothing."""
-    calls = [
-        [each.call.value, each.ranks, each.nodes, each.latency_s, each.bytes_per_s]
-        for each in measured.collectives
-    ]
+    calls = [[each.call.value, *astuple(each)[1:]] for each in measured.collectives]
     _store().put(_key(), json.dumps(asdict(measured) | {"collectives": calls}).encode())
 
 

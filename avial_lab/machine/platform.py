@@ -236,6 +236,9 @@ class CollectiveTime:
     nodes: int
     latency_s: float
     bytes_per_s: float = math.inf
+    residual: float = field(default=0.0, compare=False)
+    """The median of what the line through all sizes is off, relative; of a barrier, and of what is
+    not measured, 0."""
 
     def changed(self, bandwidth: float, latency: float) -> CollectiveTime:
         """On links that are so many times as fast, and take so many times as long to begin."""
@@ -248,7 +251,8 @@ class CollectiveTime:
 
     def __str__(self) -> str:
         rate = f" and {_rate(self.bytes_per_s)}B/s" if math.isfinite(self.bytes_per_s) else ""
-        return f"{format_seconds(self.latency_s)}{rate}"
+        off = f" (half of the sizes within {100 * self.residual:.0f} %)" if self.residual else ""
+        return f"{format_seconds(self.latency_s)}{rate}{off}"
 
 
 Hop = tuple[str, bool]

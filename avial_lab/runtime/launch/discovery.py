@@ -6,6 +6,7 @@ Nothing -> Measured; hosts -> MeasuredHosts; in some ten seconds.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -130,8 +131,10 @@ def _printed(command: Sequence[str], module: str, limit_s: float) -> dict[str, A
     program = (sys.executable, "-m", f"avial_lab.runtime.rank.{module}")
     done = run((*command, *program), limit_s=limit_s)
     if done.returncode:
+        ended = re.search(r"EXIT CODE: (\d+)", done.stdout + done.stderr)  # as MPICH's frame has it
+        why = f"one of them ended with code {ended[1]}" if ended else done.complaint
         raise AvialError(
-            f"ranks could not exchange messages: {done.complaint}",
+            f"ranks could not exchange messages: {why}",
             hint="avial-lab doctor says what is wrong with MPI",
         )
     return json.loads(done.stdout.strip().splitlines()[-1])
