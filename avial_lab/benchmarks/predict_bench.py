@@ -28,7 +28,7 @@ from avial_lab.runtime.launch.discovery import measure_machine
 ELEMENTS = ("f64", "i64")
 """The first of these that a kernel has a version of."""
 
-RUNS = 3
+RUNS = 6
 """For the profile, and as many more to hold it against."""
 
 

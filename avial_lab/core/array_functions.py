@@ -58,6 +58,13 @@ def is_exact(function: str, kind: np.dtype) -> bool:
     return function not in _ELEMENTARY and kind != np.float16
 
 
+def is_blockwise(function: str, kind: np.dtype) -> bool:
+    """Whether it is an elementary function of one number, which small arrays have from a program
+    that computes a block of numbers.
+    """
+    return function in _ELEMENTARY - {"atan2", "pow"} and kind in (np.float32, np.float64)
+
+
 def is_exact_cast(before: np.dtype, after: np.dtype) -> bool:
     """Half precision is rounded once by one machine, and twice by another."""
     return after != np.float16 or before == np.float16 or before.kind == "b"

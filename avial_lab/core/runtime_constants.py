@@ -7,6 +7,7 @@ PREFIX_MEMBER there.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from enum import Enum, IntEnum
 
@@ -23,7 +24,7 @@ LEAST_MAPPED = 4 * GRANULE
 there as a whole.
 """
 
-PAGE = 4096
+PAGE = mmap.PAGESIZE
 """Bytes of a host's memory that are there or not."""
 
 PAGED_PLACES = 16

@@ -39,6 +39,10 @@ DIVISION_CYCLES = 5
 """Between two such, which have one unit: the same for one and for four (uops.info, DIVSD 4 to 5,
 VDIVPD of 256 bits 5 on AMD since Zen 2, 8 on Intel)."""
 
+FAR_FUNCTION_CYCLES = 28
+"""A sine or a cosine whose argument may be large (`elementary/`, f64, in a task on an AMD EPYC
+9004: 11 ns each, against 0.9 of an exponential function in vectors)."""
+
 LOADS_PER_CYCLE = 2
 """And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
 
@@ -105,9 +109,19 @@ MESSAGE_STEP_S = 1e-6
 """What a rank does itself to begin to send or to receive a message (MPICH: some hundred
 instructions)."""
 
+CROWDED_MESSAGE_S = ((2.0, 35e-6), (4.0, 200e-6))
+"""The mean latency of a short message where so many ranks share a core: those that wait look for
+messages all the time (MPICH), and so keep others from coming (two pairs and four of a ping-pong on
+two cores of an AMD EPYC 9004: the median is 2.4 and 3.4 µs)."""
+
 PHASE_STEP_S = 1e-6
 """What a rank does itself to begin and end a phase: footprints, directories (jacobi-1d SMALL, one
 thread, all passes left out: 0.5 µs a turn on one rank, 1.4 on two)."""
+
+FIRST_TURN_S = 15e-6
+"""What a rank does itself the first time that a phase with messages is begun: who has what, which
+messages, the first of them on a way (jacobi-1d and mvt on two ranks, the fastest of 25 runs: 20 µs
+in the first turn of a phase in place of 5 in those after it)."""
 
 LONE_PHASE_STEP_S = 0.25e-6
 """The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an

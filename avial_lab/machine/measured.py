@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from avial_lab.core.cache import Cache, digest, fingerprint
 from avial_lab.core.files import cache_folder
-from avial_lab.core.words import brief, count, format_bytes, format_seconds
+from avial_lab.core.words import brief, count, format_bytes, format_seconds, listed
+from avial_lab.machine.constants import CROWDED_MESSAGE_S, THREADS_MEET_S
 from avial_lab.machine.cpu import allowed, cores_of, domains_of, this_cpu
 from avial_lab.machine.host import this_machine
 from avial_lab.machine.platform import Collective, CollectiveTime, Link, Node, Platform
@@ -34,6 +35,8 @@ class MeasuredNode:
     core_bytes_per_s: float
     memory_bytes_per_s: float
     caches: tuple[tuple[int, float], ...]
+    team_s: float = THREADS_MEET_S
+    crowded_s: tuple[tuple[float, float], ...] = CROWDED_MESSAGE_S
 
     def node(self, name: str, *, cores: int, memory_bytes: int) -> Node:
         return Node(
@@ -44,6 +47,8 @@ class MeasuredNode:
             memory_bytes_per_s=self.memory_bytes_per_s,
             memory_bytes=memory_bytes,
             caches=self.caches,
+            team_s=self.team_s,
+            crowded_s=self.crowded_s,
         )
 
 
@@ -155,10 +160,15 @@ def node_words(node: MeasuredNode | Node, cores: int) -> str:
     caches = "".join(
         f", {rate / 1e9:.1f} GB/s up to {format_bytes(room)}" for room, rate in node.caches
     )
+    crowded = listed(
+        [f"{format_seconds(s)} ({on_a_core:g} on each)" for on_a_core, s in node.crowded_s]
+    )
     return (
         f"a core: {node.core_flops_per_s / 1e9:.1f} GFLOP/s on f64, "
         f"{node.core_bytes_per_s / 1e9:.1f} GB/s from memory{caches}\n"
-        f"all {cores} cores: {node.memory_bytes_per_s / 1e9:.1f} GB/s from memory"
+        f"all {cores} cores: {node.memory_bytes_per_s / 1e9:.1f} GB/s from memory; "
+        f"threads begin together in {format_seconds(node.team_s)}; "
+        f"messages of ranks that share a core take {crowded}"
     )
 
 
@@ -190,7 +200,7 @@ def collectives_through(
         if len(took) == 1:
             found.append(CollectiveTime(*group, next(iter(took.values()))))
         else:
-            found.append(CollectiveTime(*group, *line_through(list(took), list(took.values()))[:2]))
+            found.append(CollectiveTime(*group, *line_through(list(took), list(took.values()))))
     return tuple(found)
 
 
@@ -235,10 +245,7 @@ _LEAST_S = 1e-15
 
 def keep(measured: Measured) -> None:
     """For this machine as it is; a cache that cannot be written keeps nothing."""
-    calls = [
-        [each.call.value, each.ranks, each.nodes, each.latency_s, each.bytes_per_s]
-        for each in measured.collectives
-    ]
+    calls = [[each.call.value, *astuple(each)[1:]] for each in measured.collectives]
     _store().put(_key(), json.dumps(asdict(measured) | {"collectives": calls}).encode())
 
 
@@ -253,7 +260,8 @@ def kept() -> Measured | None:
         notes = tuple(map(str, told["notes"]))
         messages = MeasuredMessages(**told["messages"])
         found = Measured(node_in(told["node"]), messages, calls, notes, told["pace"])
-        numbers = [*asdict(messages).values(), *(asdict(found.node) | {"caches": 0}).values()]
+        rates = asdict(found.node) | {"caches": 0, "crowded_s": 0}
+        numbers = [*asdict(messages).values(), *rates.values()]
         numbers += [found.pace] + [
             value for each in calls for value in (each.ranks, each.latency_s, each.bytes_per_s)
         ]
@@ -266,8 +274,9 @@ def kept() -> Measured | None:
 def node_in(told: dict[str, Any]) -> MeasuredNode:
     """What `asdict` made of it, from JSON. Raises TypeError and ValueError for another form."""
     caches = tuple((int(room), float(rate)) for room, rate in told["caches"])
-    rates = {name: float(value) for name, value in told.items() if name != "caches"}
-    return MeasuredNode(**rates, caches=caches)
+    crowded = tuple((float(ranks), float(s)) for ranks, s in told["crowded_s"])
+    rates = {n: float(value) for n, value in told.items() if n not in ("caches", "crowded_s")}
+    return MeasuredNode(**rates, caches=caches, crowded_s=crowded)
 
 
 def _store() -> Cache:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from avial_lab.machine.constants import (
     CLOCK_HZ,
     CORE_CACHE_BYTES_PER_S,
     CORES_THAT_FILL_MEMORY,
+    CROWDED_MESSAGE_S,
     EAGER_BYTES,
     HOST_LINK_BYTES_PER_S,
     HOST_LINK_LATENCY_S,
@@ -98,6 +100,23 @@ class Node:
     team_s: float = THREADS_MEET_S
     """Until threads of a rank have begun together, and until the last of them is done."""
     domains: tuple[Domain, ...] = ()
+    crowded_s: tuple[tuple[float, float], ...] = CROWDED_MESSAGE_S
+    """Seconds until a short message is there, in the mean, where so many ranks share a core."""
+
+    def delay_s(self, ranks: int) -> float:
+        """What a message to one of so many ranks here waits for a core: nothing where each has one
+        of its own; else along the lines between what is known, in the logarithms of both.
+        """
+        on_a_core = ranks / self.cores
+        if on_a_core <= 1 or not self.crowded_s:
+            return 0.0
+        known = [(math.log(n), math.log(seconds)) for n, seconds in self.crowded_s]
+        if len(known) == 1:
+            return self.crowded_s[0][1]
+        place = math.log(on_a_core)
+        at = min(max(bisect([n for n, _ in known], place), 1), len(known) - 1)
+        (x, low), (end, high) = known[at - 1], known[at]
+        return math.exp(low + (high - low) * (place - x) / (end - x))
 
     def domain_of(self, core: int) -> int:
         """The number of the domain that has that core; 0 where there is one memory."""
@@ -217,6 +236,9 @@ class CollectiveTime:
     nodes: int
     latency_s: float
     bytes_per_s: float = math.inf
+    residual: float = field(default=0.0, compare=False)
+    """The median of what the line through all sizes is off, relative; of a barrier, and of what is
+    not measured, 0."""
 
     def changed(self, bandwidth: float, latency: float) -> CollectiveTime:
         """On links that are so many times as fast, and take so many times as long to begin."""
@@ -229,7 +251,8 @@ class CollectiveTime:
 
     def __str__(self) -> str:
         rate = f" and {_rate(self.bytes_per_s)}B/s" if math.isfinite(self.bytes_per_s) else ""
-        return f"{format_seconds(self.latency_s)}{rate}"
+        off = f" (half of the sizes within {100 * self.residual:.0f} %)" if self.residual else ""
+        return f"{format_seconds(self.latency_s)}{rate}{off}"
 
 
 Hop = tuple[str, bool]

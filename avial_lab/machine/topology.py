@@ -128,10 +128,23 @@ class Topology:
         return tuple(there[rank] for rank in range(self.ranks))
 
     @cached_property
+    def ranks_on(self) -> Counter[str]:
+        """How many ranks each node has."""
+        return Counter(self.node_of)
+
+    @cached_property
     def cores_of_rank(self) -> tuple[int, ...]:
         """How many cores each rank has: those of its node, divided by the ranks there."""
-        ranks_on = Counter(self.node_of)
+        ranks_on = self.ranks_on
         return tuple(max(1, self.speeds.node(n).cores // ranks_on[n]) for n in self.node_of)
+
+    @cached_property
+    def share_of_core(self) -> np.ndarray:
+        """The part of a core that each rank gets, (ranks,): who waits for a message keeps its part,
+        as it looks for it all the time.
+        """
+        shares = {n: self.speeds.node(n).cores / ranks for n, ranks in self.ranks_on.items()}
+        return np.array([min(1.0, shares[name]) for name in self.node_of])
 
     @cached_property
     def domain_of(self) -> tuple[int, ...]:

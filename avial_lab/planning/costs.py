@@ -79,6 +79,8 @@ class Costs:
         default_factory=dict[int, Mapping[str, CoreTime]]
     )
     """By a number of cores and by task: how long the compiled loops keep those busy."""
+    other_size: bool = False
+    """Whether the profile is of runs at another size, and only scaled to this."""
 
     def of(self, task: Task, device: Device, graph: TaskGraph, topology: Topology) -> Cost:
         """What `task` costs on `device` of `topology`."""
@@ -91,10 +93,13 @@ class Costs:
         modelled = self._modelled(task, device, graph, topology)
         if known is None:
             return modelled
+        source, why = CostSource.PROFILE, "the median of earlier runs here"
+        if self.other_size:
+            source, why = CostSource.SCALED, "as earlier runs at another size were off the model"
         return Cost(
             known,
-            CostSource.PROFILE,
-            "the median of earlier runs here",
+            source,
+            why,
             modelled.cores,
             min(modelled.memory_bytes, known * _node(device, topology).memory_bytes_per_s),
         )

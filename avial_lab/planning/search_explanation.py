@@ -6,13 +6,15 @@ ModelSearch, the words of one or two of its rows -> a table and sentences.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
-from avial_lab.core.errors import OptionError
+from avial_lab.core.errors import OptionError, ScheduleError
 from avial_lab.core.table import Table
-from avial_lab.core.words import format_bytes, format_seconds, shortened
+from avial_lab.core.words import count, format_bytes, format_seconds, shortened
 from avial_lab.planning.model_costs import Configuration, closed_form, costs_of
 from avial_lab.planning.model_search import ModelSearch, SearchRow
+from avial_lab.planning.parallelism import devices_of
 
 
 def explained(found: ModelSearch, words: str, against: str = "") -> str:
@@ -39,10 +41,14 @@ def _row_called(found: ModelSearch, words: str) -> SearchRow:
     for row in found.rows:
         if plain in (row.words, row.configuration.name):
             return row
-    raise OptionError(
-        f"'{shortened(words, 60)}' is no configuration of this search",
-        hint=f"write one as the table has it: {found.rows[0].words}",
-    )
+    hint = f"write one as the table has it: {found.rows[0].words}"
+    with suppress(ScheduleError):
+        taken = devices_of(plain)
+        if taken != found.devices:
+            hint = f"it takes {count(taken, 'device')}, and all here take {found.devices:,}"
+        elif found.left_out:
+            hint = f"it may be among those left out: {found.left_out[0]}"
+    raise OptionError(f"'{shortened(words, 60)}' is no configuration of this search", hint=hint)
 
 
 def _rival(found: ModelSearch, row: SearchRow) -> SearchRow | None:

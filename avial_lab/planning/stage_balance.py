@@ -6,6 +6,7 @@ Costs, how many stages -> the stage of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 
 def balanced(costs: Sequence[int], parts: int) -> list[int]:
@@ -15,11 +16,12 @@ def balanced(costs: Sequence[int], parts: int) -> list[int]:
     >>> balanced([1, 1, 1, 3], 2)
     [0, 0, 0, 1]
     """
+    before = [0, *accumulate(costs)]
     best: dict[tuple[int, int], tuple[int, int]] = {(0, 0): (0, 0)}
     for part in range(1, parts + 1):
         for end in range(part, len(costs) + 1):
             options = [
-                (max(best[part - 1, begin][0], sum(costs[begin:end])), begin)
+                (max(best[part - 1, begin][0], before[end] - before[begin]), begin)
                 for begin in range(part - 1, end)
                 if (part - 1, begin) in best
             ]

@@ -5,7 +5,7 @@ Text, arrays, topology -> ModelSearch, whose best is what `--parallel` then take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from avial_lab.compiler.requests import Simulate, Source, WeighLayers
@@ -58,6 +58,21 @@ def search(
     progress: Callable[[str], None] | None = None,
 ) -> ModelSearch:
     """Everything that `planning/model_search.py` knows, for all ranks of the topology."""
+    *_, found = searched(
+        source, topology, memory_bytes=memory_bytes, simulated=simulated, progress=progress
+    )
+    return found
+
+
+def searched(
+    source: Source,
+    topology: Topology,
+    *,
+    memory_bytes: float | None = None,
+    simulated: int = SIMULATED,
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[ModelSearch]:
+    """The search in closed form, then again each time when one more is simulated."""
     if simulated < 0:
         raise OptionError(f"{simulated} simulated", hint="0 or more of the best are simulated")
     compiler = shared_compiler()
@@ -65,12 +80,13 @@ def search(
     model = compiler.ask(WeighLayers(replace(source, parallel="")))
     found = search_model(model, topology.ranks, machine)
     told: Mapping[SearchRow, SearchRow] = {}
+    yield found
     chosen = _worth_simulating(found, simulated)
     for k, row in enumerate(chosen):
         if progress is not None:
             progress(f"simulating {row.words} ({k + 1} of {len(chosen)})")
         told = {**told, row: _simulated(row, source, topology, machine)}
-    return replace(found, rows=tuple(told.get(row, row) for row in found.rows))
+        yield replace(found, rows=tuple(told.get(row, row) for row in found.rows))
 
 
 def _worth_simulating(found: ModelSearch, most: int) -> list[SearchRow]:

@@ -412,7 +412,24 @@ class Program:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
         machine = self.schedule.topology if topology is None else topology
         costs = Costs(self._demands, loops=self._task_times(machine).tasks)
-        return costs if topology is not None else replace(costs, profile=self._profile().seconds)
+        if topology is not None:
+            return costs
+        known = self._profile().seconds
+        if known:
+            return replace(costs, profile=known)
+        size, others = self._sizes(None)
+        scaled = others.seconds(size, self._modelled(costs))
+        return replace(costs, profile=scaled, other_size=bool(scaled))
+
+    def _modelled(self, costs: Costs) -> dict[tuple[str, str], float]:
+        """Seconds of each task where it runs."""
+        tasks, topology = self.graph.by_name, self.schedule.topology
+        return {
+            (placed.task, placed.device): costs.of(
+                tasks[placed.task], topology.device(placed.device), self.graph, topology
+            ).seconds
+            for placed in self.schedule.placements
+        }
 
     def _walked(self, topology: Topology | None, trips: int | None) -> Walked:
         """A program of loops, turn by turn."""
@@ -551,15 +568,14 @@ class Program:
         return size, OtherSizes(family_key_of(self.question, self.schedule, threads))
 
     def _remember_size(self, threads: int | None) -> None:
-        """For predictions of the same program at other sizes. (Phases alone: of tasks nothing says
-        how the model would divide them.)
-        """
-        if not self.of_loops:
-            return
-        walked = self._walked(None, None)
-        costs = replace(walked.costs, profile={})
+        """For predictions of the same program at other sizes."""
+        if self.of_loops:
+            walked = self._walked(None, None)
+            costs = replace(walked.costs, profile={})
+            modelled = costs.seconds(walked.turns, walked.topology)
+        else:
+            modelled = self._modelled(self.costs(self.schedule.topology))
         size, known = self._sizes(threads)
-        modelled = costs.seconds(walked.turns, walked.topology)
         known.remember(size, self._profile(threads).seconds, modelled)
 
     def tune(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from avial_lab.artifact.explanation import Choice
@@ -45,9 +46,11 @@ def family_key_of(question: Build, schedule: Schedule, threads: int | None) -> s
     constants of loops.
     """
     source = question.source
+    buffers = () if source.binding is None else source.binding.buffers
+    extents = {str(extent) for buffer in buffers for extent in buffer.shape}
     program = (
-        without_sizes(source.text), source.function, _NUMBER.sub("#", spelled(source.binding)),
-        tuple(sorted(source.scalars)),
+        without_sizes(source.text, extents), source.function,
+        _NUMBER.sub("#", spelled(source.binding)), tuple(sorted(source.scalars)),
     )  # fmt: skip
     placed = tuple((each.task, each.device, each.rank) for each in schedule.placements)
     how = (question.options.settled, placed, schedule.topology.ranks, threads)
@@ -58,13 +61,15 @@ _NUMBER = re.compile(r"(?<![\w.%#$@])\d+(?![\w.])|(?<![\w.%#$@])\d+(?=x)|(?<=\dx
 _SIZED = re.compile(r"<((?:\d+x)+)|arith\.constant (\d+) : index")
 
 
-def without_sizes(text: str) -> str:
-    """
+def without_sizes(text: str, extents: Iterable[str] = ()) -> str:
+    """Without those that types and constants of indices have, and without `extents`.
+
     >>> without_sizes("%n = arith.constant 7 : index // %1 = f(%A, 7, 3) : memref<20x7xf64>, 20")
     '%n = arith.constant # : index // %1 = f(%A, #, 3) : memref<#x#xf64>, #'
     """
     found = _SIZED.findall(text)
-    sizes = {size for extents, _ in found for size in extents.split("x")} | {c for _, c in found}
+    sizes = {size for shape, _ in found for size in shape.split("x")} | {c for _, c in found}
+    sizes |= set(extents)
     return _NUMBER.sub(lambda each: "#" if each[0] in sizes else each[0], text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
     from avial_lab.program.program import Program
     from avial_lab.ptensor.namespace import Namespace
+
+MOST_DIMENSIONS = 32
 
 _SHOWN = 1000
 """Elements from which on an array is shown by its description alone."""
@@ -51,14 +54,17 @@ def _reflected(name: str) -> Callable[[Array, Any], Any]:
 def _in_place(name: str) -> Callable[[Array, Any], Array]:
     def operate(self: Array, other: Any) -> Array:
         made = self._with(name, self, other)
-        if made is NotImplemented:
+        if made is NotImplemented or self._is_element:
             return made
         if made.shape != self.shape:
             raise ValueError(
                 f"an array of shape {made.shape} does not fit into one of {self.shape}"
             )
         if not np.can_cast(made.dtype, self.dtype, "same_kind"):
-            raise TypeError(f"{name}: {made.dtype} cannot be cast to {self.dtype}")
+            raise TypeError(
+                f"Cannot cast ufunc '{name}' output from {made.dtype!r} to {self.dtype!r} with "
+                "casting rule 'same_kind'"
+            )
         self[...] = made
         return self
 
@@ -71,8 +77,11 @@ class Array:
     """
 
     __array_priority__ = 1000
+    _is_element = False
 
     def __init__(self, xp: Namespace, memory: Memory, part: Part, shape: tuple[int, ...]) -> None:
+        if len(shape) > MOST_DIMENSIONS:
+            refuse_dimensions(len(shape))
         self._xp = xp
         self._memory = memory
         self._part = part
@@ -250,16 +259,34 @@ class Array:
         if any(_is_fancy(each) for each in keys):
             return self._xp.at_subscripts(self, keys)
         part, shape = self._subscript(key)
-        return Array(self._xp, self._memory, part, shape)
+        made = Array(self._xp, self._memory, part, shape)
+        if not shape and self.shape and not any(each is Ellipsis for each in keys):
+            made._become_element()
+        return made
+
+    def _become_element(self) -> None:
+        """An element is a number, as NumPy's are: it stays what it is when the array changes."""
+        elements, number = self._memory.elements, id(self)
+        elements[number] = weakref.ref(self, lambda _: elements.pop(number, None))
+        self._is_element = True
+
+    def detach(self) -> None:
+        """Another memory has it from now on."""
+        recording = self._xp.connection.record()
+        self._memory, self._part = recording.holding(self.value()), ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         if any(_is_fancy(each) for each in keys):
             self._xp.set_at_subscripts(self, keys, value)
             return
+        if self._is_element:
+            self.detach()
         part, shape = self._subscript(key)
         if isinstance(value, Array) and value._xp is not self._xp:
             self._xp.add(self, value)  # says where both are
+        if type(value) is complex and self.dtype.kind != "c":
+            self.dtype.type(value)  # says that it does not fit
         given = self._xp.value_of(value, self.dtype)
         if not np.can_cast(given.dtype, self.dtype, "unsafe"):
             raise TypeError(f"{given.dtype} cannot be cast to {self.dtype}")
@@ -490,6 +517,12 @@ class Array:
     def __contains__(self, value: Any) -> bool:
         return bool(self._xp.any(self._xp.equal(self, value)))
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"an array {self._xp.connection.place} cannot be pickled: numpy.asarray(x) brings it "
+            "here, and xp.asarray takes it back"
+        )
+
     def __copy__(self) -> Array:
         return self.copy()
 
@@ -587,13 +620,21 @@ class Flat:
         self._array[...] = changed.reshape(self._array.shape)
 
 
-_OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray)
+_OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray, list, tuple)
 
 
 @cache
 def whole_part(dims: int) -> Part:
     """All of a memory of so many dimensions, as it is."""
     return tuple((0, dim, 1) for dim in range(dims))
+
+
+def refuse_dimensions(count: int) -> None:
+    """ValueError for more than any array has."""
+    if count > MOST_DIMENSIONS:
+        raise ValueError(
+            f"maximum supported dimension for an array on ranks is {MOST_DIMENSIONS}, found {count}"
+        )
 
 
 def _are_places(keys: Sequence[Any], shape: tuple[int, ...]) -> bool:

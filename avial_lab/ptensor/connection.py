@@ -10,14 +10,15 @@ import re
 import secrets
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
 
+from avial_lab.artifact.binary import Binary
 from avial_lab.core.errors import ClusterError, OptionError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import count
@@ -33,6 +34,7 @@ from avial_lab.ptensor.memory_use import HeldBytes
 from avial_lab.ptensor.recording import (
     Argument,
     Memory,
+    Origin,
     Recorded,
     Recording,
     persons_line,
@@ -41,6 +43,7 @@ from avial_lab.ptensor.recording import (
 )
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
+from avial_lab.runtime.rank.functions import BLOCK, MissingFunctions, Name, learn
 from avial_lab.runtime.rank.holders import (
     MOST_READ_BYTES,
     LostArray,
@@ -71,6 +74,8 @@ from avial_lab.trace import Trace
 if TYPE_CHECKING:  # loads ipyparallel, without which ranks do that mpiexec has started
     from avial_lab.runtime.launch.cluster import Cluster
     from avial_lab.runtime.launch.residence import Residence
+
+T = TypeVar("T")
 
 MOST_PROGRAMS = 512
 
@@ -228,6 +233,14 @@ class Connection:
             written = recording.written if self._writing else set[str]()
             recording.settle(lambda memory: _lose(memory, written))
             raise
+        if recorded is not None:
+            origin = recording.origin() if recorded.alone else None
+            for name in recorded.written & residents.keys():
+                residents[name].again = (
+                    partial(self._made_again, origin, name)
+                    if origin is not None and name in recorded.alone
+                    else None
+                )
         recording.settle(lambda memory: _settle(memory, residents))
         return self._read
 
@@ -253,6 +266,9 @@ class Connection:
                 return self._interpret(recorded)
             except Declined:
                 pass  # nothing has been written
+            except MissingFunctions as missing:
+                self._teach(missing.names)
+                return self._run(recorded)
         return self._compute(recorded)
 
     def _is_interpreted(self, recorded: Recorded) -> bool:
@@ -283,16 +299,19 @@ class Connection:
             if argument.resident is not None
         ]
         name, box, _ = self._wanted or ("", None, None)
-        done = self.residence.step(
-            interpreted,
-            operands,
-            {
-                "plan": planned.plan,
-                "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
-            },
-            len(planned.made),
-            read=(planned.made.index(name), box) if box and name in planned.made else None,
-            together=False,
+        done = self._for_certain(
+            [resident for resident, *_ in operands],
+            lambda: self.residence.step(
+                interpreted,
+                operands,
+                {
+                    "plan": planned.plan,
+                    "numbers": {REALS: recorded.reals, INTEGERS: recorded.integers},
+                },
+                len(planned.made),
+                read=(planned.made.index(name), box) if box and name in planned.made else None,
+                together=False,
+            ),
         )
         self._read = done.read
         self.messages += done.messages
@@ -303,6 +322,28 @@ class Connection:
         return {
             name: resident for name, (resident, _) in zip(planned.made, done.results, strict=True)
         }
+
+    def _teach(self, names: Sequence[Name]) -> None:
+        """The ranks learn elementary functions: each is a program of its own, compiled once."""
+        binaries = {name: self._of_a_block(*name) for name in names}
+        self.residence.step(learn, [], {"binaries": binaries}, 0)
+
+    def _of_a_block(self, function: str, kind: str) -> Binary:
+        recording, dtype = Recording(), np.dtype(kind)
+        given = Memory((BLOCK,), dtype, new_resident((BLOCK,), dtype.itemsize))
+        value = recording.operation(
+            "unary", [recording.read(given)], (BLOCK,), dtype, function=function
+        )
+        made = recording.holding(value)
+        recorded = recording.finish({})
+        assert recorded is not None, made
+        arrays = {name: np.empty(each.shape, dtype) for name, each in recorded.arrays.items()}
+
+        def make() -> Binary:
+            cell = f"{function} of small arrays"
+            return compile_program(recorded.text, arrays=arrays, ranks=1, cell=cell).binary
+
+        return self.residence.once(make) if isinstance(self.residence, OwnRanks) else make()
 
     def _planned(self, recorded: Recorded) -> _Planned:
         """For arrays that lie as they do now."""
@@ -351,17 +392,43 @@ class Connection:
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
         }
-        try:
-            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
-        except LostArray:
-            self._tables.clear()  # of engines that are gone; what else they had is told now
-            ran, self._read = self._run_program(program, residents | self._tables_of(recorded))
+        ran, self._read = self._for_certain(
+            residents.values(),
+            lambda: self._run_program(program, residents | self._tables_of(recorded)),
+        )
         self.held.note(residents.values())
         self._ran = self._ran_last[recorded.text] = ran
         self.messages += sum(move.messages for move in ran.moves)
         self.bytes_moved += sum(move.nbytes for move in ran.moves)
         self.runs += 1
         return residents
+
+    def _for_certain(self, needed: Iterable[Resident], call: Callable[[], T]) -> T:
+        """What the call gives; where engines have died, once the arrays that it needs are made
+        again. LostArray with the line of one that cannot be.
+        """
+        try:
+            return call()
+        except LostArray as error:
+            self._tables.clear()  # of engines that are gone
+            gone = cast("Residence", self.residence).lost(needed)
+            for each in gone:
+                if each.again is None:
+                    raise LostArray(error.why, each.line) from None
+            for each in gone:
+                each.renew()
+            return call()
+
+    def _made_again(self, origin: Origin, name: str) -> Resident:
+        """An array that hangs on no other."""
+        wanted, self._wanted = self._wanted, None
+        memory = Memory(*origin.kinds[f"%{name}"])
+        try:
+            recorded = origin.recording(name, memory).finish(self._recorded)
+            assert recorded is not None, name
+            return self._run(recorded)[name]
+        finally:
+            self._wanted = wanted
 
     def _run_program(
         self, program: Program, arrays: Mapping[str, Resident]
@@ -431,12 +498,20 @@ class Connection:
                 memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
             assert memory.resident is not None
             given.append((memory.resident, memory.dtype, wanted))
-        done = self.residence.step(function, given, parameters, results)
+        done = self._for_certain(
+            [resident for resident, *_ in given],
+            lambda: self.residence.step(function, given, parameters, results),
+        )
         self.messages += done.messages
         self.bytes_moved += done.nbytes
         self.held.note(resident for resident, _ in done.results)
         self.steps += 1
         line = persons_line()
+        for k, (resident, _) in enumerate(done.results):
+            resident.line = told(line)
+            if not given:  # random numbers, rows of files: as they were made
+                again = partial(self.residence.step, function, given, parameters, results)
+                resident.again = lambda again=again, k=k: again().results[k][0]
         return tuple(Memory(r.storage.shape, dtype, r, line=line) for r, dtype in done.results)
 
     def seed(self) -> int:
@@ -452,6 +527,7 @@ class Connection:
         resident = self.residence.put(array)
         self.held.note([resident])
         memory = Memory(array.shape, array.dtype, resident, line=persons_line())
+        resident.line = told(memory.line)
         if self.lockstep is not None:
             if self._brought and self._brought[-1][0] != self.lockstep.met:
                 self._brought.clear()
@@ -508,7 +584,10 @@ class Connection:
             return
         if any(sent_for(operands, self.ranks)):
             self.meet(f"redistributes an array to {layout.text}")
-            done = self.residence.step(shards.nothing, operands, {}, 0)
+            done = self._for_certain(
+                [memory.resident],
+                lambda: self.residence.step(shards.nothing, operands, {}, 0),
+            )
             self.messages += done.messages
             self.bytes_moved += done.nbytes
         memory.resident.pieces = pieces
@@ -549,7 +628,10 @@ class Connection:
         self.gathered_bytes += nbytes
         if memory.resident is None:
             return np.zeros(box.shape, memory.dtype)
-        return self.residence.take(memory.resident, memory.dtype, box) if read is None else read
+        if read is not None:
+            return read
+        resident, kind = memory.resident, memory.dtype
+        return self._for_certain([resident], lambda: self.residence.take(resident, kind, box))
 
 
 @dataclass
@@ -640,6 +722,8 @@ def _which(memory: Memory) -> str:
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
     if memory.name is not None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
+        if memory.resident is not None and not memory.resident.line:
+            memory.resident.line = told(memory.line)
 
 
 def _lose(memory: Memory, written: Set[str]) -> None:

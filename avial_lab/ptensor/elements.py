@@ -29,6 +29,15 @@ def element_of(dtype: np.dtype) -> str:
     return found
 
 
+def refuse_masked(given: object) -> None:
+    """TypeError for an array whose mask nobody here would look at."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError(
+            "masked arrays cannot be divided over ranks: x.filled(number) has none, and "
+            "xp.where(mask, number, x) is the same of an array on ranks"
+        )
+
+
 @cache
 def stored_dtype(dtype: np.dtype) -> np.dtype:
     """That of its elements in memory, where integers carry no sign."""

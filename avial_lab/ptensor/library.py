@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from avial_lab.ptensor.arrays import Array
+from avial_lab.ptensor.elements import element_of
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.holders import Wanted, blocks, everywhere, on_one, rows
 
@@ -391,6 +392,7 @@ class Library:
 
     def tile(self, x: Array, repetitions: int | Sequence[int], /) -> Array:
         given = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+        x = self.asarray(x)
         times = (1,) * (x.ndim - len(given)) + given
         shape = (1,) * (len(times) - x.ndim) + x.shape
         apart = self.reshape(x, tuple(n for extent in shape for n in (1, extent)))
@@ -419,18 +421,26 @@ class Library:
     # -- files -------------------------------------------------------------------------------------
 
     def load(self, path: str | os.PathLike[str]) -> Array:
-        """A .npy file, of which every rank reads its rows."""
+        """A .npy file, of which every rank reads its rows; numbers of the other byte order are
+        turned round.
+        """
         head = np.load(path, mmap_mode="r", allow_pickle=False)
+        kind = head.dtype.newbyteorder("=")
+        element_of(kind)
         if not head.ndim:
-            return self.asarray(np.array(head))
-        (made,) = self._stepped(shards.loaded, [], path=_absolute(path), shape=head.shape)
+            return self.asarray(np.array(head, kind))
+        (made,) = self._stepped(
+            shards.loaded, [], path=_absolute(path), shape=head.shape, dtype=kind
+        )
         return made
 
     def save(self, path: str | os.PathLike[str], x: Array) -> None:
-        """To a .npy file, of which every rank writes its rows; the file is there when it is
-        whole.
+        """To a .npy file, of which every rank writes its rows; the file is there when it is whole.
+        As with NumPy's, a name without .npy gets it.
         """
-        folder, name = os.path.split(_absolute(path))
+        place = _absolute(path)
+        place += "" if place.endswith(".npy") else ".npy"
+        folder, name = os.path.split(place)
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as begun:
             made = os.path.join(begun, name)
             np.lib.format.open_memmap(made, "w+", x.dtype, x.shape or (1,)).flush()
@@ -438,7 +448,7 @@ class Library:
                 self._stepped(shards.saved, [(x, rows)], 0, path=made)
             else:
                 np.save(made, np.asarray(x))
-            os.replace(made, _absolute(path))
+            os.replace(made, place)
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
@@ -508,7 +518,8 @@ class _Subscripts(NamedTuple):
         rest = [d for d in range(part.ndim) if d not in advanced]
         order = (*advanced, *rest)
         extents = [part.shape[d] for d in advanced]
-        flat = xp.asarray(_joined(xp, numbers, extents, among))
+        axes = [sum(each is not None for each in keys[:k]) for k in advanced]
+        flat = xp.asarray(_joined(xp, numbers, extents, axes, among))
         joined = xp.reshape(
             xp.permute_dims(part, order), (math.prod(extents), *(part.shape[d] for d in rest))
         )
@@ -550,20 +561,26 @@ def _integers(key: Any) -> Array | np.ndarray:
 
 
 def _joined(
-    xp: Any, numbers: Sequence[Any], extents: Sequence[int], shape: tuple[int, ...]
+    xp: Any,
+    numbers: Sequence[Any],
+    extents: Sequence[int],
+    axes: Sequence[int],
+    shape: tuple[int, ...],
 ) -> Array | np.ndarray:
     """Subscripts of several dimensions as flat numbers of the elements of those, in C order. Those
-    that are here stay here.
+    that are here stay here. axes: what the dimensions are called in an error.
     """
     here = all(isinstance(each, np.ndarray) for each in numbers)
     lib: Any = np if here else xp
     arrays = numbers if here else [xp.astype(xp.asarray(each), np.int64) for each in numbers]
     # All bounds are asked for before one is looked at: one run tells them.
     ends = [(lib.min(each), lib.max(each)) if each.size else (0, 0) for each in arrays]
-    for (low, high), extent, each in zip(ends, extents, arrays, strict=True):
+    for (low, high), extent, axis, each in zip(ends, extents, axes, arrays, strict=True):
         for number in (int(low), int(high)):
             if each.size and not -extent <= number < extent:
-                raise IndexError(f"index {number} is out of bounds for axis with size {extent}")
+                raise IndexError(
+                    f"index {number} is out of bounds for axis {axis} with size {extent}"
+                )
     flat: Any = None
     for each, extent in zip(arrays, extents, strict=True):
         positive = lib.where(lib.less(each, 0), lib.add(each, extent), each)

@@ -17,10 +17,10 @@ import numpy as np
 from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.core.device_arrays import device_array, is_on_device
 from avial_lab.ptensor.algebra import Linalg
-from avial_lab.ptensor.arrays import Array, whole_part
+from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions, whole_part
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, follow
-from avial_lab.ptensor.elements import DTYPES, element_of
+from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
 from avial_lab.ptensor.memory_use import MemoryUse
@@ -53,7 +53,11 @@ class NamespaceInfo:
     """What `__array_namespace_info__()` is asked for."""
 
     def capabilities(self) -> dict[str, Any]:
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 31}
+        return {
+            "boolean indexing": True,
+            "data-dependent shapes": True,
+            "max dimensions": MOST_DIMENSIONS,
+        }
 
     def default_device(self) -> str:
         return DEFAULT
@@ -198,10 +202,10 @@ class Namespace(NumpyNames, Library):
             return self.asarray(made, dtype=dtype, dist=dist)
         if is_on_device(obj):
             obj = fetched(device_array("obj", obj))
+        refuse_masked(obj)
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
-        if array.ndim > 31:
-            raise ValueError(f"an array has at most 31 dimensions, not {array.ndim}")
+        refuse_dimensions(array.ndim)
         made = self._around(self.connection.put(np.ascontiguousarray(array).reshape(array.shape)))
         return self._placed(made, dist)
 
@@ -349,6 +353,8 @@ class Namespace(NumpyNames, Library):
         del device  # `follow` has gone to it
         kind = np.dtype(dtype)
         element_of(kind)
+        if not isinstance(x, Array):
+            x = self.asarray(x)  # of code that got it of NumPy's functions
         x = x if x._xp is self else self._brought(x)
         if kind == x.dtype:
             return self._of(x.value()) if copy else x
@@ -627,6 +633,7 @@ class Namespace(NumpyNames, Library):
             return x.value()
         if type(x) is float and kind is not None:
             return self.connection.recording.number(x, kind)
+        refuse_masked(x)
         if isinstance(x, np.ndarray) and x.ndim:
             return self.asarray(x).value()
         if isinstance(x, np.ndarray | np.generic):
@@ -658,6 +665,8 @@ class Namespace(NumpyNames, Library):
 
     def _filled(self, shape: tuple[int, ...], number: Any, kind: np.dtype) -> Array:
         element_of(kind)
+        if any(extent < 0 for extent in shape):
+            raise ValueError("negative dimensions are not allowed")
         value = self.value_of(number, kind)
         recording = self.connection.record()
         return self._of(self.broadcast_value(recording.cast(value, kind), shape))
@@ -785,7 +794,7 @@ class Namespace(NumpyNames, Library):
             if name in _LOGICAL:
                 kind = np.dtype(bool)
             left, right = (recording.cast(self.value_of(each, kind), kind) for each in (x1, x2))
-            shape = np.broadcast_shapes(left.shape, right.shape)
+            shape = _broadcast(left.shape, right.shape)
             if kind.kind == "c" and name in _COMPARING:
                 return self._complex_order(name, *(self.asarray(x, dtype=kind) for x in (x1, x2)))
             if kind.kind == "c" and name in _ORDERING:
@@ -878,6 +887,15 @@ def _named(function: Callable[..., Array], name: str, ufunc: np.ufunc) -> Callab
     return function
 
 
+def _broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of both; ValueError in NumPy's words."""
+    try:
+        return np.broadcast_shapes(x, y)
+    except ValueError:
+        shapes = " ".join(str(shape).replace(" ", "") for shape in (x, y))
+        raise ValueError(f"operands could not be broadcast together with shapes {shapes}") from None
+
+
 _MOST_FORMS = 4096
 """Of operands, that each function keeps the types of its result for."""
 
@@ -947,6 +965,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if any(not isinstance(n, int | np.integer) for n in given):
         raise TypeError(f"a shape is of integers, not {shape!r}")
+    refuse_dimensions(len(given))
     return tuple(int(n) for n in given)
 
 

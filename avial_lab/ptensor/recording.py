@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from avial_lab.core.array_functions import (
+    is_blockwise,
     is_exact,
     is_exact_cast,
     is_multiplied_in_order,
@@ -41,7 +42,7 @@ class Memory:
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
-    the person's that made it. dist: of the value.
+    the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
     """
 
     shape: tuple[int, ...]
@@ -52,6 +53,13 @@ class Memory:
     lost: bool = False
     line: Line | None = None
     dist: str = DEFAULT
+    elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
+
+
+class Element(Protocol):
+    """An array of one element of a memory, whose value is its own."""
+
+    def detach(self) -> None: ...
 
 
 class Value(NamedTuple):
@@ -135,7 +143,7 @@ class Argument:
 class Recorded:
     """A program to run: its text; what each of its arrays is, by name, and which it writes; its
     operations one by one, where they are few and on small arrays, and have the same bits whoever
-    computes them.
+    computes them. alone: the arrays written that hang on none that was there before.
     """
 
     text: str
@@ -144,6 +152,7 @@ class Recorded:
     integers: tuple[int, ...]
     written: frozenset[str]
     operations: tuple[Operation, ...] | None
+    alone: frozenset[str]
 
 
 Line = tuple[CodeType, int]
@@ -205,7 +214,7 @@ _REAL, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 class _Program(NamedTuple):
     """Of a recording, whatever its numbers and arrays are. arrays, tables: names of what it is
-    given; operations: that are computed one by one, if they may be.
+    given; operations: that are computed one by one, if they may be. alone: as of a Recorded.
     """
 
     text: str
@@ -213,6 +222,34 @@ class _Program(NamedTuple):
     tables: frozenset[str]
     written: frozenset[str]
     operations: tuple[Operation, ...] | None
+    alone: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What an array was made by that hangs on no other: a recording without its arrays."""
+
+    statements: Sequence[_Statement]
+    reals: dict[float | str, int]
+    integers: dict[int, int]
+    count: int
+    device: str
+    ranks: int
+    kinds: dict[str, tuple[tuple[int, ...], np.dtype]]
+
+    def recording(self, name: str, memory: Memory) -> Recording:
+        """That array is made by it, and no other."""
+        gone = weakref.ref(Memory((), memory.dtype))
+        memory.name = f"%{name}"
+        found = {
+            each: Argument(*kind, None, weakref.ref(memory) if each == memory.name else gone)
+            for each, kind in self.kinds.items()
+        }
+        return Recording(
+            list(self.statements), found, [weakref.ref(memory)], dict(self.reals),
+            dict(self.integers), self.count, {memory.name}, device=self.device,
+            ranks=self.ranks,
+        )  # fmt: skip
 
 
 @dataclass
@@ -436,6 +473,11 @@ class Recording:
         refuse_lost(memory)
         if 0 in value.shape:
             return
+        elements = [reference() for reference in memory.elements.values()]
+        memory.elements.clear()
+        for element in elements:
+            if element is not None:
+                element.detach()
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
@@ -504,6 +546,14 @@ class Recording:
             tuple(self.integers) if INTEGERS in program.tables else (),
             program.written,
             program.operations,
+            program.alone,
+        )
+
+    def origin(self) -> Origin:
+        """Of what it has made."""
+        kinds = {name: (each.shape, each.dtype) for name, each in self.arguments.items()}
+        return Origin(
+            self.statements, self.reals, self.integers, self.count, self.device, self.ranks, kinds
         )
 
     def _marks(self) -> str:
@@ -547,7 +597,22 @@ class Recording:
         text = f"func.func @arrays({', '.join(given)}) {{\n  {head}\n  return\n}}\n"
         written = frozenset(s.writes[1:] for s in needed if s.writes and s.writes[1:] in arrays)
         operations = tuple(s.operation for s in needed) if _are_interpreted(needed) else None
-        return _Program(text, tuple(arrays), frozenset(used), written, operations)
+        hanging = self._hanging(needed)
+        alone = frozenset(name for name in written if f"%{name}" not in hanging)
+        return _Program(text, tuple(arrays), frozenset(used), written, operations, alone)
+
+    def _hanging(self, statements: Sequence[_Statement]) -> set[str]:
+        """Values, and memories as they are at the end, that hang on arrays of before."""
+        found = {name for name, each in self.arguments.items() if each.resident is not None}
+        for statement in statements:
+            made = statement.defines or statement.writes
+            used = [*statement.uses, *filter(None, [statement.reads])]
+            assert made is not None
+            if any(name in found for name in used):
+                found.add(made)
+            elif statement.form.operation.kind == "store":
+                found.discard(made)
+        return found
 
     def settle(self, after: Callable[[Memory], None]) -> None:
         """The program has run, or has failed: `after` gets every array that it was to make or look
@@ -667,6 +732,8 @@ def _are_interpreted(statements: Sequence[_Statement]) -> bool:
 
 def _has_one_result(op: Operation, operands: Sequence[Value]) -> bool:
     """Whether whoever computes it gets the same bits."""
+    if op.kind == "unary" and op.shape and is_blockwise(op.function, operands[0].dtype):
+        return True
     if op.kind in ("unary", "binary"):
         return is_exact(op.function, operands[0].dtype)
     if op.kind == "cast":

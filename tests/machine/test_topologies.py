@@ -155,7 +155,7 @@ def test_a_platform_of_simgrid(tmp_path: Path) -> None:
     platform = found.speeds
     assert found.ranks == 2
     assert platform.node("b").core_flops_per_s == 5e8
-    assert platform.hops("b", "a") == (("l", False),)
+    assert platform.hops("b", "a") == (("l", True),)
     assert platform.between(["a", "b"])[1][0, 1] == 1.25e8
 
 

@@ -117,6 +117,14 @@ def test_what_another_version_has_stored_is_nothing(
     assert not Profile("key").seconds
 
 
+def test_runs_at_another_size_scale_and_say_so() -> None:
+    graph, machine = by_hand.heat_graph(), _machine(2)
+    task = graph.tasks[0]
+    costs = Costs({task.name: Demand(10**9, 8)}, {(task.name, "cpu0"): 3.0}, other_size=True)
+    cost = costs.of(task, machine.devices[0], graph, machine)
+    assert (cost.seconds, cost.source) == (3.0, CostSource.SCALED)
+
+
 def test_a_gpu_is_bound_by_arithmetic_its_memory_or_its_caches() -> None:
     gpu = Accelerator("gpu", "sm_90", 10e12, 1e12, 1 << 36)
     by_memory = seconds_on_gpu(1e6, 1e9, 1e9, "f64", gpu)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import avial_lab
+from avial_lab.cli.commands import search as command
 from avial_lab.cli.main import main
+from avial_lab.planning.model_search import ModelSearch, search_model
 from tests.compiler.frontends.onnx.models import mlp, onnx
+from tests.planning.test_model_search import FREE, MODEL
 
 
 @pytest.fixture
@@ -34,6 +38,20 @@ def test_a_search_on_the_command_line(path: Path, capsys: pytest.CaptureFixture[
     assert "--devices 1,2" in capsys.readouterr().err
     assert main(["search", str(path), "-D", "batch=7", "--devices", "2", "--batch", "7"]) == 1
     assert "a file says itself how many rows it has" in capsys.readouterr().err
+
+
+def test_what_was_simulated_before_ctrl_c_is_shown(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> Iterator[ModelSearch]:
+        yield search_model(MODEL, 2, FREE)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "searched", interrupted)
+    assert main(["search", str(path), "-D", "batch=7", "--devices", "2"]) == 130
+    told = capsys.readouterr().out
+    assert "pipeline 2 x 8 zero-bubble" in told
+    assert "stopped: fewer are simulated" in told
 
 
 @pytest.mark.slow

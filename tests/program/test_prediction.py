@@ -8,6 +8,7 @@ import pytest
 import avial_lab
 from avial_lab.benchmarks.kernel_suite import kernel_program
 from avial_lab.core.errors import AvialError
+from avial_lab.core.runtime_constants import PAGE
 from avial_lab.lessons.demo import deck_text
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.costs import CostSource
@@ -46,6 +47,15 @@ def test_a_run_is_as_it_was_simulated() -> None:
         task = program.graph.by_name[placed.task]
         cost = costs.of(task, topology.device(placed.device), program.graph, topology)
         assert cost.source is CostSource.PROFILE
+    # At another size as far off the model as here.
+    other = avial_lab.compile(
+        deck_text().replace("20", "60"),
+        arrays={name: np.zeros(60, np.int32) for name in "abcd"},
+        ranks=2,
+    )
+    assert {*other._sources().values()} == {CostSource.SCALED.value}
+    for said, held in zip(predicted.held_bytes, measured.held_bytes, strict=True):
+        assert said <= held < said + PAGE  # four arrays of 80 bytes lie in pages that others touch
 
 
 def test_another_machine_places_it_anew() -> None:

@@ -98,9 +98,18 @@ def shuffled(mode: str, b: int, c: int, *, else_zero: bool = False) -> Meaning:
         }[mode]
         if not there and else_zero:
             return 0
-        return own[j if there and j < len(own) else lane]
+        if there and j >= len(own):
+            return -1  # no thread: a device has anything
+        return own[j if there else lane]
 
     return each_warp(of)
+
+
+def next_lane(own: list[int], lane: int) -> int:
+    """Of a whole warp's last lane its own; of the last one of a part poison."""
+    if lane + 1 < len(own):
+        return own[lane + 1]
+    return own[lane] if lane == 31 else -1
 
 
 def bits(own: list[int], holds: Callable[[int], bool]) -> int:
@@ -226,7 +235,7 @@ CASES: dict[str, tuple[str, Meaning, str]] = {
     ),
     "rotate": (
         "%r, %ok = gpu.rotate %v, 3, 4 : i32",
-        each_warp(lambda own, k: own[j] if (j := k - k % 4 + (k + 3) % 4) < len(own) else own[k]),
+        each_warp(lambda own, k: own[j] if (j := k - k % 4 + (k + 3) % 4) < len(own) else -1),
         "shfl.sync.idx",
     ),
     "broadcast": (
@@ -246,8 +255,10 @@ CASES: dict[str, tuple[str, Meaning, str]] = {
       %one = arith.constant 1 : i32
       %width = arith.constant 32 : i32
       %x, %ok = gpu.shuffle down %f, %one, %width : f64
-      %r = arith.fptosi %x : f64 to i32""",
-        each_warp(lambda own, k: own[min(k + 1, len(own) - 1)]), "shfl.sync.down",
+      %is_known = arith.cmpf ord, %x, %x : f64
+      %i = arith.fptosi %x : f64 to i32
+      %r = arith.select %is_known, %i, %all : i32""",
+        each_warp(next_lane), "shfl.sync.down",
     ),
     "numbers of 8 bits": (
         """%w = arith.trunci %v : i32 to i8
@@ -255,7 +266,7 @@ CASES: dict[str, tuple[str, Meaning, str]] = {
       %width = arith.constant 32 : i32
       %x, %ok = gpu.shuffle down %w, %one, %width : i8
       %r = arith.extsi %x : i8 to i32""",
-        each_warp(lambda own, k: own[min(k + 1, len(own) - 1)]), "shfl.sync.down",
+        each_warp(next_lane), "shfl.sync.down",
     ),
     "how many at a barrier": (
         POSITIVE + """%e = arith.extui %p : i1 to i32
@@ -284,11 +295,13 @@ CASES: dict[str, tuple[str, Meaning, str]] = {
         lambda v: np.broadcast_to(v.clip(0).max(1, keepdims=True), v.shape), "bar.red|barrier.*red",
     ),
     "votes of those that run": (
-        POSITIVE + """%r = scf.if %p -> i32 {
-        %m = nvvm.vote.sync ballot %all, %p -> i32
+        POSITIVE + """%takes = nvvm.vote.sync ballot %all, %p -> i32
+      %others = arith.xori %takes, %all : i32
+      %r = scf.if %p -> i32 {
+        %m = nvvm.vote.sync ballot %takes, %p -> i32
         scf.yield %m : i32
       } else {
-        %s = nvvm.redux.sync add %v, %all : i32 -> i32
+        %s = nvvm.redux.sync add %v, %others : i32 -> i32
         scf.yield %s : i32
       }""",
         each_warp(lambda own, k: bits(own, lambda x: x > 0) if own[k] > 0
@@ -462,6 +475,77 @@ def test_what_cannot_be_is_said_where_it_stands(message: str) -> None:
     assert span is not None
     assert line in span.text.splitlines()[span.line - 1]
     assert caught.value.hint
+
+
+# Told when it runs: what a device does not define -------------------------------------------------
+
+NOT_ALL_COME = {
+    "a vote": """%r = scf.if %p -> i32 {
+        %m = nvvm.vote.sync ballot %all, %p -> i32
+        scf.yield %m : i32
+      } else { scf.yield %zero : i32 }""",
+    "a shuffle": """%width = arith.constant 32 : i32
+      %r = scf.if %p -> i32 {
+        %x, %ok = gpu.shuffle xor %v, %width, %width : i32
+        scf.yield %x : i32
+      } else { scf.yield %zero : i32 }""",
+    "a mask without oneself": """%one = arith.constant 1 : i32
+      %r = scf.if %p -> i32 {
+        %m = nvvm.vote.sync ballot %one, %p -> i32
+        scf.yield %m : i32
+      } else { scf.yield %zero : i32 }""",
+}
+
+
+@pytest.mark.quick("a vote")
+@pytest.mark.parametrize("what", NOT_ALL_COME)
+def test_lanes_that_a_warp_waits_for_and_that_do_not_come(what: str) -> None:
+    text = launched(POSITIVE + NOT_ALL_COME[what])
+    program = compiled(text, given())
+    for run in (program.run, program.reference):
+        with pytest.raises(AvialError, match="threads of a warp that it waits for") as caught:
+            run()
+        assert caught.value.span is not None
+        line = caught.value.span.text.splitlines()[caught.value.span.line - 1]
+        assert "gpu.shuffle" in line or "nvvm.vote" in line
+
+
+LOADED = """avial.schedule %sizes, %b {
+  %gpu = avial.target {arch = "gpu"}
+  %t = avial.task %gpu, %sizes, %b {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %across = memref.load %sizes[%c0] : memref<2xi64>
+    %blocks = memref.load %sizes[%c1] : memref<2xi64>
+    %n = arith.index_cast %across : i64 to index
+    %m = arith.index_cast %blocks : i64 to index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %m, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+      %v = arith.index_cast %tx : index to i32
+      memref.store %v, %b[%tx] : memref<3000xi32>
+      gpu.terminator
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [((1024, 2), ""), ((1025, 1), "a block has from 1 to 1,024 threads"),
+     pytest.param((0, 1), "a block has from 1 to 1,024 threads", marks=pytest.mark.slow),
+     pytest.param((7, 1 << 40), "a grid has up to 2,147,483,647", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_sizes_that_a_task_loads(sizes: tuple[int, int], message: str) -> None:
+    arrays = {"sizes": np.array(sizes), "b": np.full(3000, -7, np.int32)}
+    program = avial_lab.compile(LOADED, arrays=arrays, ranks=1, gpus=1)
+    if message:
+        with pytest.raises(AvialError, match=message) as caught:
+            program.run()
+        assert caught.value.span is not None
+        assert caught.value.span.line == 10
+    else:
+        program.run(check=True)
+        assert program.arrays["b"][:1025].tolist() == [*range(1024), -7]
 
 
 # Prints -------------------------------------------------------------------------------------------

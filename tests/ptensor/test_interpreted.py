@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from avial_lab.core.array_functions import BINARY, UNARY, is_exact
+from avial_lab.core.array_functions import BINARY, UNARY, is_blockwise, is_exact
 from avial_lab.core.regions import Box
 from avial_lab.ptensor import on
 from avial_lab.ptensor.namespace import Namespace
@@ -177,6 +177,39 @@ def test_programs_both_ways(both: Pair, program: list[tuple[int, list[Step]]], f
     quick, compiled = both
     for mine, other in zip(run(program, quick, forced=forced), run(program, compiled), strict=True):
         same(mine, other)
+
+
+def elementary(xp: Namespace, names: Sequence[str], kind: str) -> list[Any]:
+    rng = np.random.default_rng(5)
+    drawn = rng.standard_normal(5000) * 10.0 ** rng.integers(-9, 9, 5000)
+    x = np.concatenate([np.array(FLOATS), drawn])
+    with np.errstate(over="ignore"):
+        given = xp.asarray(x.astype(kind))
+    made = [getattr(xp, name)(part) for name in names for part in (given, given[:1], given[14:])]
+    return [*made, *(getattr(xp, name)(given[:4][:, None] * given[5:8]) + 1 for name in names)]
+
+
+ELEMENTARY = [name for name in UNARY if is_blockwise(name, np.dtype(float))]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["exp", "tanh"], "float64"),
+        *(
+            pytest.param(ELEMENTARY, kind, marks=pytest.mark.slow)
+            for kind in ("float32", "float64")
+        ),
+    ],
+)
+def test_elementary_functions(both: Pair, names: list[str], kind: str) -> None:
+    """Each is compiled once, for whatever shape: the bits are those of a program of its own."""
+    quick, _ = both
+    before = quick.connection.compiled
+    for mine, other in zip(*(elementary(xp, names, kind) for xp in both), strict=True):
+        same(mine, other)
+    assert quick.connection.compiled == before
 
 
 @pytest.mark.mpi

@@ -172,7 +172,15 @@ def test_files(xp: Namespace, tmp_path: Path) -> None:
     x = xp.load(tmp_path / "a.npy")
     xp.save(tmp_path / "b.npy", x * 2)
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), PLANE * 2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+    xp.save(tmp_path / "c", xp.sum(x))
+    np.save(tmp_path / "d.npy", PLANE.astype(">i2"))
+    same(xp.load(tmp_path / "d.npy"), PLANE.astype(np.int16))
+    np.save(tmp_path / "e.npy", np.array(["a"]))
+    with pytest.raises(TypeError, match="<U1 cannot be divided"):
+        xp.load(tmp_path / "e.npy")
+    same(xp.load(tmp_path / "c.npy"), np.sum(PLANE))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["a.npy", "b.npy", "c.npy", "d.npy", "e.npy"]
 
 
 def test_what_a_run_does_not_touch_stays(xp: Namespace) -> None:

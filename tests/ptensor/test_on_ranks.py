@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -61,6 +62,7 @@ def test_arrays_stay_where_they_are(xp: Namespace) -> None:
     x = xp.asarray(np.arange(30.0).reshape(10, 3))
     y = x * 2 + 1
     xp.sync()
+    before = xp.report()["bytes_moved"]
     z = xp.exp(y) - x
     xp.sync()
     assert z.layout.splitlines() == [
@@ -69,8 +71,7 @@ def test_arrays_stay_where_they_are(xp: Namespace) -> None:
         "rank 2  [6:10, 0:3]",
         *["0 0 0"] * 3, *["1 1 1"] * 2, *["2 2 2"] * 3,
     ]  # fmt: skip
-    assert xp.connection.trace is not None
-    assert sum(move.nbytes for move in xp.connection.trace.moves) == 0
+    assert xp.report()["bytes_moved"] == before
     want = np.arange(30.0).reshape(10, 3)
     np.testing.assert_allclose(np.asarray(z), np.exp(want * 2 + 1) - want, rtol=1e-15)
 
@@ -240,16 +241,53 @@ def test_memory(cluster: Cluster) -> None:
 
 
 def test_a_dead_engine_takes_its_arrays_along(cluster: Cluster, xp: Namespace) -> None:
-    """It is told, and what is made next works."""
+    """It is told with rank and line, what is made of nothing is made again, and what is made next
+    works.
+    """
     x = xp.asarray(np.arange(5.0))
+    ones, drawn = xp.ones((4, 3)) * 3, xp.random.default_rng(7).random(10)
+    changed = xp.zeros(6)
+    before = np.asarray(drawn)
+    both = xp.ones(3) * 2 + x[:3]
     xp.sync()
+    changed[2] = 1.0
+    assert float(changed[2]) == 1
     os.kill(cluster.status.facts[1].pid, signal.SIGKILL)
-    with pytest.raises(LostArray, match=r"died|are not those that had it"):
+    with pytest.raises(LostArray, match=r"made at .*test_on_ranks.py:\d+ is gone: .*rank 1"):
         float(xp.sum(x))
+    assert float(xp.sum(ones)) == 36
+    np.testing.assert_array_equal(np.asarray(ones), np.full((4, 3), 3.0))
+    np.testing.assert_array_equal(np.asarray(drawn), before)
+    with pytest.raises(LostArray, match="made at"):
+        float(changed[2])
+    with pytest.raises(LostArray, match="made at"):
+        float(both[2])
     with pytest.raises(LostArray):  # and stays so on the new engines
         np.asarray(x)
     y = xp.asarray(np.arange(5.0))
     assert float(xp.sum(y * 2)) == 20
+
+
+def test_what_no_array_is(xp: Namespace) -> None:
+    """NumPy's errors, at the line, and no array is lost by them."""
+    x = xp.asarray(np.arange(12.0).reshape(4, 3))
+    for wrong, error, told in (
+        (lambda: xp.zeros((-1, 2)), ValueError, "negative dimensions are not allowed"),
+        (lambda: xp.zeros((1,) * 33), ValueError, "dimension .* 32, found 33"),
+        (lambda: x[(None,) * 31], ValueError, "dimension .* 32, found 33"),
+        (lambda: xp.asarray(np.ma.array([1.0], mask=[True])), TypeError, "masked"),
+        (lambda: x + np.ma.masked_equal([1.0, 2, 3], 2), TypeError, "masked"),
+        (lambda: x.__setitem__(0, 1j), TypeError, "not 'complex'"),
+        (lambda: x + xp.zeros((5, 3)), ValueError, r"together with shapes \(4,3\) \(5,3\)"),
+        (lambda: x[:, np.array([0, 9])], IndexError, "index 9 is out of bounds for axis 1 with"),
+        (lambda: xp.asarray([1, 2]).__iadd__(0.5), TypeError, "ufunc 'add' output"),
+        (lambda: pickle.dumps(x), TypeError, "on 3 ranks cannot be pickled"),
+    ):
+        with pytest.raises(error, match=told):
+            wrong()
+    assert float(x[1, 1]) == 4
+    np.testing.assert_array_equal(np.asarray(x * (1, 2, 3))[1], [3, 8, 15])
+    assert np.asarray(xp.exp(xp.asarray(np.zeros((1,) * 32)))).shape == (1,) * 32
 
 
 def test_products_stay_as_they_are_written(xp: Namespace) -> None:

@@ -13,11 +13,11 @@ from avial_lab.compiler.requests import Source
 from avial_lab.core.errors import OptionError
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
-from avial_lab.planning.model_search import MOST_DEVICES, SearchRow
+from avial_lab.planning.model_search import MOST_DEVICES, ModelSearch, SearchRow
 from avial_lab.planning.search_explanation import explained
 from avial_lab.planning.strategy_search import COSTS, StrategyRow, model_called, search_strategies
 from avial_lab.program.inputs import parse_inputs, parse_numbers
-from avial_lab.program.model_search import search
+from avial_lab.program.model_search import searched
 
 
 def search_command(options: argparse.Namespace) -> int:
@@ -100,17 +100,27 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
         gradient = "+".join((options.gradient or "").split())
         update = options.update or ""
         source = Source(read_text(path), str(path), gradient=gradient, update=update)
-    found = search(
-        source,
-        topology.first(devices),
-        memory_bytes=options.memory and options.memory * 1e9,
-        simulated=options.simulate,
-        progress=print_to_stderr,
-    )
-    told = [explained(found, *options.explain)] if options.explain else []
+    found: ModelSearch | None = None
+    try:
+        for each in searched(
+            source,
+            topology.first(devices),
+            memory_bytes=options.memory and options.memory * 1e9,
+            simulated=options.simulate,
+            progress=print_to_stderr,
+        ):
+            found = each
+    except KeyboardInterrupt:
+        if found is not None and not options.json:
+            print(f"{found}\nstopped: fewer are simulated than were asked for")
+        raise
+    assert found is not None
     if not options.json:
-        print("\n\n".join([str(found), *told]))
+        print(found)  # (before a word that is wrong ends it: it took a while)
+        if options.explain:
+            print(f"\n{explained(found, *options.explain)}")
         return 0
+    told = [explained(found, *options.explain)] if options.explain else []
     best = found.best
     facts = {
         **({"explained": told[0]} if told else {}),

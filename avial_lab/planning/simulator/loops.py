@@ -32,6 +32,7 @@ from avial_lab.planning.simulator.turn_steps import (
     WAIT,
     Roads,
     Template,
+    TurnKey,
     templates,
 )
 from avial_lab.planning.turns import Turns
@@ -64,7 +65,11 @@ def simulated_turns(turns: Turns, costs: PhaseCosts, topology: Topology) -> Trac
     """
     roads = Roads(topology)
     rows: list[list[int]] = turns.turns.tolist()
-    keys = [(pattern, partials, barriers) for _, pattern, partials, barriers in rows]
+    begun: set[int] = set()
+    keys: list[TurnKey] = []
+    for phase, *key in rows:
+        keys.append(TurnKey(*key, first=phase not in begun))
+        begun.add(phase)
     made = templates(roads, turns.patterns, costs.of(turns, topology), keys)
     run = [made[key] for key in keys]
     size = turns.places + sum(map(len, run))

@@ -116,9 +116,11 @@ class Ways:
                 hint="add a route between them to the topology",
             )
         uses = (self._resources.link(hop) for hop in hops)
+        on = self._topology.ranks_on
+        delay_s = max(platform.node(node).delay_s(on[node]) for node in (source, dest))
         return Way(
             tuple(each for each in uses if each is not None),
-            platform.latency_s(hops),
+            platform.latency_s(hops) + delay_s,
             platform.bandwidth_bytes_per_s(hops),
             platform.eager_bytes(hops),
         )
@@ -276,7 +278,8 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     shares = _Shares(np.zeros(size, np.int64))
 
     tasks = steps.activity_of(StepKind.RUN)
-    amount[tasks], cap[tasks] = _computing(schedule, steps, costs, resources, shares), 1.0
+    amount[tasks] = _computing(schedule, steps, costs, resources, shares)
+    cap[tasks] = topology.share_of_core[steps.rank[steps.of_kind(StepKind.RUN)]]
 
     latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
     barriers = steps.activity_of(StepKind.BARRIER)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from avial_lab.core.runtime_constants import MessageFlag
 from avial_lab.machine.constants import (
+    FIRST_TURN_S,
     LAUNCH_STEP_S,
     LONE_PHASE_STEP_S,
     MESSAGE_STEP_S,
@@ -75,7 +76,8 @@ class Template:
 
 class Roads:
     """The ways from place to place, and what they share, each looked up once. driver: the rank of
-    each place; cores: how many of its node's it computes with.
+    each place; cores: how many of its node's it computes with; cap: the part of its time that it
+    gets of them.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -89,6 +91,7 @@ class Roads:
         self.driver = np.array([*range(topology.ranks), *topology.drivers])
         emulated = [float(device.emulated) for device in topology.accelerators]
         self.cores = np.array([*topology.cores_of_rank, *emulated])
+        self.cap = np.where(self.cores > 0, topology.share_of_core[self.driver], 1.0)
 
     def between(self, sources: np.ndarray, dests: np.ndarray) -> list[Way]:
         pairs = zip(sources.tolist(), dests.tolist(), strict=True)
@@ -205,7 +208,7 @@ class _Draft:
     def _is_rank(self, place: np.ndarray) -> np.ndarray:
         return place < self.roads.topology.ranks
 
-    def done(self) -> Template:
+    def done(self, *, first_turn: bool) -> Template:
         self._begin()
         parts = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
         amount, latency_s, cap, uses, resources, factors = parts
@@ -213,7 +216,7 @@ class _Draft:
         first = _firsts(place)
         before = np.where(first, -1 - place, np.roll(activity, 1))
         alone = self.roads.topology.ranks == 1 and not self.roads.topology.drivers
-        step_s = LONE_PHASE_STEP_S if alone else PHASE_STEP_S
+        step_s = LONE_PHASE_STEP_S if alone else PHASE_STEP_S + FIRST_TURN_S * first_turn
         latency_s[activity[first & self._is_rank(place)]] += step_s
         to = np.concatenate([activity, *(edge for edge, _ in self._edges)])
         of = np.concatenate([before, *(edge for _, edge in self._edges)])
@@ -241,9 +244,15 @@ def _firsts(place: np.ndarray) -> np.ndarray:
 
 
 def template(
-    roads: Roads, pattern: Pattern, cost: ShareCost, partials: Pattern | None, barriers: int
+    roads: Roads,
+    pattern: Pattern,
+    cost: ShareCost,
+    partials: Pattern | None,
+    barriers: int,
+    *,
+    first: bool = False,
 ) -> Template:
-    """A turn of that pattern. A rank without any part in it takes no time."""
+    """A turn of that pattern, the `first` of its phase. A rank without any part takes no time."""
     draft = _Draft(roads)
     _copies(draft, pattern.copies)
     _messages(draft, pattern.messages, pattern.collective, 0)
@@ -254,7 +263,8 @@ def template(
         _barrier(draft, _BARRIER + k)
     if not draft.size:
         draft.in_order(draft.add(1), np.zeros(1, np.int64), 0)
-    return draft.done()
+    messages = len(pattern.messages) + (0 if partials is None else len(partials.messages))
+    return draft.done(first_turn=first and messages > 0)
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -276,7 +286,7 @@ def _shares(draft: _Draft, pattern: Pattern, cost: ShareCost) -> None:
         # The last of several kernels begins when its rank has launched the others.
         others_s = max(cost.launches - 1, 0) * LAUNCH_STEP_S
         seconds[there] = np.maximum(seconds[there], others_s)
-        made = draft.add(at.size, amount=seconds, cap=1.0, uses=uses)
+        made = draft.add(at.size, amount=seconds, cap=draft.roads.cap[place[at]], uses=uses)
         draft.in_order(made, place[at], stage)
         draft.step(RUN, made, place[at])
         _begin_there(draft, made[there], place[at][there], stage, LAUNCH_STEP_S)
@@ -565,17 +575,30 @@ def _barrier(draft: _Draft, stage: int) -> None:
     draft.step(BARRIER, left, everyone)
 
 
+class TurnKey(NamedTuple):
+    """What tells turns apart: the numbers of their pattern and of that of the partial results (-1:
+    none), barriers, and whether it is the first of its phase.
+    """
+
+    pattern: int
+    partial: int
+    barriers: int
+    first: bool = False
+
+
 def templates(
     roads: Roads,
     patterns: Sequence[Pattern],
     costs: Sequence[ShareCost],
-    turns: Iterable[tuple[int, int, int]],
-) -> dict[tuple[int, int, int], Template]:
-    """Those of all different (pattern, pattern of the partial results, barriers)."""
-    found: dict[tuple[int, int, int], Template] = {}
+    turns: Iterable[TurnKey],
+) -> dict[TurnKey, Template]:
+    """Those of all different turns."""
+    found: dict[TurnKey, Template] = {}
     for key in turns:
         if key not in found:
-            pattern, partial, barriers = key
-            partials = patterns[partial] if partial >= 0 else None
-            found[key] = template(roads, patterns[pattern], costs[pattern], partials, barriers)
+            partials = patterns[key.partial] if key.partial >= 0 else None
+            found[key] = template(
+                roads, patterns[key.pattern], costs[key.pattern], partials, key.barriers,
+                first=key.first,
+            )  # fmt: skip
     return found

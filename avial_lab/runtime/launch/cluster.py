@@ -170,6 +170,8 @@ class Cluster:
         self._turn = threading.Lock()
         self._runs = 0
         self._stopped = False
+        self.died = ""
+        """Whose death the last engines were replaced for, in words."""
         self.topology = topology_of(engines.facts, gpus=gpus)
         self._facts = engines.facts
         self._at_exit = _at_exit(self, Cluster.stop)
@@ -370,6 +372,8 @@ class Cluster:
         """
         following: Future[EngineSet] = Future()
         self._engines = following
+        if engines.folder.exists() and (lost := engines.lost()):
+            self.died = lost_words(lost)
         try:
             engines.end()
         finally:
@@ -449,7 +453,7 @@ def run_resident(
         binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
     ) as (watch, options):
         if any(home is not watch.engines for home in homes):
-            raise _Harmless(LostArray())
+            raise _Harmless(LostArray(cluster.died) if cluster.died else LostArray())
         given = given_pieces(arrays)
         return watch.engines, watch.run_resident(numbers, given, options, read, forgotten)
 

@@ -6,6 +6,7 @@ Nothing -> Measured; hosts -> MeasuredHosts; in some ten seconds.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any
 
 from avial_lab.core.errors import AvialError
 from avial_lab.core.toolchain import run, tool
+from avial_lab.machine.constants import THREADS_MEET_S
 from avial_lab.machine.measure import measure_node
 from avial_lab.machine.measured import (
     Measured,
@@ -35,6 +37,9 @@ _HOSTS_LIMIT_S = 120.0
 MOST_RANKS = 16
 """Of the largest group whose calls are measured; one a core, as more would wait for cores."""
 
+CROWDS = (2, 4)
+"""Ranks on a core whose messages are measured."""
+
 Say = Callable[[str], None]
 
 
@@ -49,10 +54,25 @@ def measure_machine(say: Say = lambda _: None) -> Measured:
         say("messages between two ranks")
         messages = _messages([_printed(_ranks_here(2), "ping_pong", _LIMIT_S)])
         calls = _calls_here(say)
+        say("messages of ranks that share cores")
+        crowded = tuple((float(n), _crowded_s(n * len(cores()))) for n in CROWDS)
     pace = max(each.pace for each in watch.probes)
+    node = replace(node, team_s=_team_s(len(cores())), crowded_s=crowded)
     found = Measured(node, messages, calls, watch.doubts, pace)
     keep(found)
     return found
+
+
+def _crowded_s(ranks: int) -> float:
+    return float(_printed(_ranks_here(max(2, ranks - ranks % 2)), "crowded", _LIMIT_S)["one_way_s"])
+
+
+def _team_s(threads: int) -> float:
+    """Until so many have begun together; with one there is nothing to wait for, and no measure."""
+    alone = [sys.executable, "-m", "avial_lab.runtime.rank.team_start", str(threads)]
+    done = run(alone, limit_s=_LIMIT_S)
+    told = json.loads(done.stdout) if not done.returncode else {}
+    return float(told.get("team_s") or THREADS_MEET_S)
 
 
 def _calls_here(say: Say) -> tuple[CollectiveTime, ...]:
@@ -111,8 +131,10 @@ def _printed(command: Sequence[str], module: str, limit_s: float) -> dict[str, A
     program = (sys.executable, "-m", f"avial_lab.runtime.rank.{module}")
     done = run((*command, *program), limit_s=limit_s)
     if done.returncode:
+        ended = re.search(r"EXIT CODE: (\d+)", done.stdout + done.stderr)  # as MPICH's frame has it
+        why = f"one of them ended with code {ended[1]}" if ended else done.complaint
         raise AvialError(
-            f"ranks could not exchange messages: {done.complaint}",
+            f"ranks could not exchange messages: {why}",
             hint="avial-lab doctor says what is wrong with MPI",
         )
     return json.loads(done.stdout.strip().splitlines()[-1])

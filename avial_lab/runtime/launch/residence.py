@@ -216,6 +216,11 @@ class Residence:
         yield tuple(self._dropped[:count])
         del self._dropped[:count]
 
+    def lost(self, needed: Iterable[Resident]) -> list[Resident]:
+        """Those that the engines of now have not."""
+        with self.cluster.turn() as (engines, _):
+            return [each for each in needed if each.pieces and each.home is not engines]
+
     def _ask(
         self, calls: Mapping[int, tuple[Any, ...]], needed: Iterable[Resident] = ()
     ) -> tuple[EngineSet, dict[int, Any]]:
@@ -239,7 +244,7 @@ class Residence:
             except _Died as died:
                 raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:
-            raise LostArray
+            raise LostArray(self.cluster.died) if self.cluster.died else LostArray
         if stopped:
             raise KeyboardInterrupt
         return engines, answers

@@ -67,7 +67,7 @@ from avial_lab.runtime.rank.residents import Residents, touched_bytes
 from avial_lab.runtime.rank.sessions import Seat, session_of
 from avial_lab.runtime.rank.shards import Alone, Counted, Peers, Shard, ShardFunction, called
 from avial_lab.runtime.rank.squeeze import Squeezer, part_of
-from avial_lab.runtime.rank.threads import Masks, cores, team
+from avial_lab.runtime.rank.threads import Masks, Threads, cores, team
 from avial_lab.runtime.rank.underway import computes_meanwhile, going_on
 
 if TYPE_CHECKING:  # imports mpi4py, which starts MPI
@@ -430,22 +430,27 @@ class ShardStep:
                 results = self.function(shards, peers, **self.parameters)
         except Exception as error:  # the boundary of the engine: it travels as data
             return StepAnswer(failure=error)
-        told: list[tuple[tuple[int, ...], str, Box]] = []
-        for number, result in zip(self.numbers, results, strict=True):
-            storage = Storage("", result.shape, result.part.itemsize, ())
-            memory = _here.residents.memory(number, storage.nbytes)
-            box = NOTHING
-            if result.part.ndim == len(result.shape):
-                box = result.box
-            if result.part.size:
-                elements = _elements(memory, storage)
-                part = np.ascontiguousarray(result.part).view(elements.dtype)
-                elements[box.slices] = part.reshape(box.shape)
-            told.append((result.shape, result.part.dtype.str, box))
+        try:
+            told = [self._keep(number, r) for number, r in zip(self.numbers, results, strict=True)]
+        except (MemoryError, OSError) as error:  # no room: what is kept already is dropped
+            return StepAnswer(failure=MemoryError(str(error)))
         read: tuple[tuple[Box, bytes], ...] = ()
         if self.read is not None and results[self.read[0]].part.size:
             read = _read_of(results[self.read[0]], self.read[1])
         return StepAnswer(tuple(told), peers.messages, peers.nbytes, read=read)
+
+    def _keep(self, number: int, result: Shard) -> tuple[tuple[int, ...], str, Box]:
+        """A result stays here: what is told of it."""
+        storage = Storage("", result.shape, result.part.itemsize, ())
+        memory = _here.residents.memory(number, storage.nbytes)
+        box = NOTHING
+        if result.part.ndim == len(result.shape):
+            box = result.box
+        if result.part.size:
+            elements = _elements(memory, storage)
+            part = np.ascontiguousarray(result.part).view(elements.dtype)
+            elements[box.slices] = part.reshape(box.shape)
+        return result.shape, result.part.dtype.str, box
 
 
 def _read_of(shard: Shard, box: Box) -> tuple[tuple[Box, bytes], ...]:
@@ -718,6 +723,22 @@ def be_a_rank(journal: Journal, rank: int, ranks: int) -> None:
     """This process runs programs, and keeps arrays, as one of so many."""
     _here.journal = journal
     _here.residents.rank, _here.residents.ranks = rank, ranks
+
+
+def run_here(
+    program: LoadedProgram,
+    manifest: Manifest,
+    memory: dict[str, np.ndarray],
+    given: tuple[Piece, ...],
+) -> None:
+    """A program of one rank on memory of this process, on one thread; raises what went wrong."""
+    assert _here.journal is not None, "probe must be called before run"
+    outcome = run(
+        program, manifest, 0, (), journal=_here.journal, kept=memory, resident=given,
+        options=Options(traced=False, threads=Threads(1)),
+    )  # fmt: skip
+    if outcome.failure is not None:
+        raise RuntimeError(outcome.failure.message)
 
 
 def resident_bytes(number: int, nbytes: int) -> np.ndarray:

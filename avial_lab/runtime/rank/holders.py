@@ -32,15 +32,27 @@ class Resident:
 
     pieces: who holds what, each rank's by itself; elements that nobody holds are undefined. home:
     the engines that have it, and no others. asked: the layout that somebody wanted it to have;
-    layout: what one is called that has these pieces.
+    layout: what one is called that has these pieces. again: makes it where its engines have died,
+    if it hangs on nothing else that they had; line: where it was made, for people.
     """
 
     number: int
     storage: Storage
     pieces: tuple[Piece, ...] = ()
     home: object = None
+    again: Callable[[], Resident] | None = None
+    line: str = ""
+    _stead: Resident | None = None
     asked: str = ""
     layout: tuple[tuple[Piece, ...], str] | None = None
+
+    def renew(self) -> None:
+        """Make it again, on other engines."""
+        assert self.again is not None
+        made = self.again()
+        self.number, self.storage = made.number, made.storage
+        self.pieces, self.home = made.pieces, made.home
+        self._stead = made  # whose number it has, and which is forgotten with it
 
     @property
     def held_bytes(self) -> dict[int, int]:
@@ -57,8 +69,12 @@ class Resident:
 class LostArray(ClusterError):
     """What an array held is gone, with the ranks that had it."""
 
-    def __init__(self, why: str = "the engines of this cluster are not those that had it") -> None:
-        super().__init__(f"the array is gone: {why}", hint="make it again")
+    def __init__(
+        self, why: str = "the engines of this cluster are not those that had it", line: str = ""
+    ) -> None:
+        made = f" that was made at {line}" if line else ""
+        super().__init__(f"the array{made} is gone: {why}", hint="make it again")
+        self.why = why
 
 
 @dataclass(frozen=True)

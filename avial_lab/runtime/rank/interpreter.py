@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from avial_lab.core.array_functions import BINARY, REDUCTIONS, UNARY
+from avial_lab.core.array_functions import BINARY, REDUCTIONS, UNARY, is_blockwise
 from avial_lab.core.regions import Box
+from avial_lab.runtime.rank.functions import MissingFunctions, known
 from avial_lab.runtime.rank.shards import Peers, Shard
 
 Part = tuple[tuple[int, int, int], ...]
@@ -282,7 +283,15 @@ class Prepared:
 
 
 def prepare(plan: Plan, rank: int) -> Prepared:
-    """For that rank."""
+    """For that rank; raises MissingFunctions, on all ranks alike."""
+    missing = (
+        (op.function, op.dtype.name)
+        for op in plan.operations
+        if op.kind == "unary" and is_blockwise(op.function, op.dtype)
+    )
+    unknown = tuple(name for name in dict.fromkeys(missing) if known(name) is None)
+    if unknown:
+        raise MissingFunctions(unknown)
     writing = _Writing(plan, plan.each_needs[rank])
     for op in plan.operations:
         writing.add(op)
@@ -485,8 +494,12 @@ def _elementwise(op: Operation) -> Callable[..., np.ndarray]:
     if op.kind == "where":
         return np.where
     names = UNARY if op.kind == "unary" else BINARY
-    function = _SPECIAL.get(op.function) or getattr(np, names[op.function])
     kind = op.dtype
+    if op.kind == "unary" and is_blockwise(op.function, kind):
+        function = known((op.function, kind.name))
+        assert function is not None, op.function
+        return function
+    function = _SPECIAL.get(op.function) or getattr(np, names[op.function])
 
     def compute(*parts: np.ndarray) -> np.ndarray:
         found = np.asarray(function(*parts))

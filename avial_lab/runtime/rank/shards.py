@@ -439,15 +439,20 @@ def pass_over(bits: Any, words: int) -> None:  # noqa: ANN401 - NumPy's have no 
 
 
 def loaded(
-    operands: Sequence[Shard], peers: Peers, *, path: str, shape: tuple[int, ...]
+    operands: Sequence[Shard],
+    peers: Peers,
+    *,
+    path: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
 ) -> list[Shard]:
-    """Rows of a .npy file, which each rank reads for itself."""
+    """Rows of a .npy file, which each rank reads for itself, as elements of that type."""
     del operands
     low, high = (shape[0] * r // peers.size for r in (peers.rank, peers.rank + 1))
     part = np.load(path, mmap_mode="r", allow_pickle=False)
     if part.shape != shape:
         raise ValueError(f"{path} has become an array of shape {part.shape}")
-    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), np.array(part[low:high]))]
+    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), np.array(part[low:high], dtype))]
 
 
 def saved(operands: Sequence[Shard], peers: Peers, *, path: str) -> list[Shard]:

@@ -12,6 +12,7 @@ from avial_lab.core.buffers import Storage
 from avial_lab.core.runtime_constants import MessageFlag, PatternFlag, PhaseKind
 from avial_lab.machine.constants import (
     EAGER_BYTES,
+    FIRST_TURN_S,
     LAUNCH_STEP_S,
     MESSAGE_STEP_S,
     PHASE_STEP_S,
@@ -38,7 +39,7 @@ from avial_lab.planning.turns import Turns
 from avial_lab.trace import EventKind, Trace
 
 BYTES_PER_S, LATENCY_S, FLOPS_PER_S = 1e9, 1e-5, 1e9
-BEGIN, SEND = PHASE_STEP_S, MESSAGE_STEP_S
+BEGIN, FIRST, SEND = PHASE_STEP_S, PHASE_STEP_S + FIRST_TURN_S, MESSAGE_STEP_S
 BIG = 10 * EAGER_BYTES
 
 Share = tuple[int, int, int, int, float, int]
@@ -153,19 +154,19 @@ def test_the_inner_part_hides_a_message() -> None:
     shares = [(0, -1, 4, 0, 4.0, 32), (1, 2, 1, 1, 4.0, 32)]
     pattern = _pattern(shares, [(0, 1, 1000, 0)])
     trace = simulated_turns(_turns(2, [[0, 0, -1, 0]], pattern), _seconds(8.0), _cluster(2))
-    assert _of(trace, EventKind.SEND, 0) == [(0, BEGIN + SEND)]
+    assert _of(trace, EventKind.SEND, 0) == [(0, FIRST + SEND)]
     inner, low, high = _of(trace, EventKind.TASK, 1)
-    assert inner == (BEGIN, BEGIN + 2)
+    assert inner == (FIRST, FIRST + 2)
     (wait,) = _of(trace, EventKind.WAIT, 1)
-    assert wait == (BEGIN + 2, BEGIN + 2)  # it is there long since
-    assert (low, high) == ((BEGIN + 2, BEGIN + 3), (BEGIN + 3, BEGIN + 4))
+    assert wait == (FIRST + 2, FIRST + 2)  # it is there long since
+    assert (low, high) == ((FIRST + 2, FIRST + 3), (FIRST + 3, FIRST + 4))
 
 
 def test_a_message_takes_its_latency_and_its_bytes() -> None:
     pattern = _pattern([(1, -1, 1, 0, 1.0, 8)], [(0, 1, 1000, 0)])
     trace = simulated_turns(_turns(2, [[0, 0, -1, 0]], pattern), _seconds(1.0), _cluster(2))
-    arrives = BEGIN + SEND + LATENCY_S + 1000 / BYTES_PER_S
-    assert _of(trace, EventKind.WAIT, 1) == [(BEGIN, arrives)]
+    arrives = FIRST + SEND + LATENCY_S + 1000 / BYTES_PER_S
+    assert _of(trace, EventKind.WAIT, 1) == [(FIRST, arrives)]
     assert _of(trace, EventKind.TASK, 1) == [(arrives, arrives + 1)]
     assert trace.bytes_sent == 1000
     assert trace.moves[0].nbytes == 1000
@@ -218,7 +219,7 @@ def test_a_broadcast_is_one_call_of_all() -> None:
     rounds = broadcast(n, nbytes)
     (wait,) = _of(trace, EventKind.WAIT, 3)
     way = rounds.rounds * LATENCY_S + rounds.nbytes / BYTES_PER_S
-    assert wait == (BEGIN, BEGIN + SEND + way)
+    assert wait == (FIRST, FIRST + SEND + way)
     assert len({e.message for e in trace.events if e.message is not None}) == 1
 
 
@@ -232,7 +233,7 @@ def test_what_all_send_to_all_is_one_gathering() -> None:
     assert gather_to_all(n, n * nbytes).algorithm == "ring"
     # Three rounds, and three messages through each link one after the other.
     way = (n - 1) * (LATENCY_S + nbytes / BYTES_PER_S)
-    assert trace.makespan_s == pytest.approx(BEGIN + SEND + way, rel=1e-6)
+    assert trace.makespan_s == pytest.approx(FIRST + SEND + way, rel=1e-6)
     assert sum(move.nbytes for move in trace.moves) == n * (n - 1) * nbytes == trace.bytes_sent
 
 
@@ -258,7 +259,7 @@ def test_calls_take_what_was_measured_of_so_many_ranks() -> None:
     for pattern, took in ((gathering, 3e-4 + n * nbytes / 2e9), (root, 2e-4 + nbytes / 4e9)):
         trace = simulated_turns(_turns(n, [[0, 0, -1, 1]], pattern), _seconds(0.0), topology)
         last = max(event.end_s for event in trace.events)
-        assert last == pytest.approx(BEGIN + SEND + took + 5e-4, rel=1e-6)
+        assert last == pytest.approx(FIRST + SEND + took + 5e-4, rel=1e-6)
 
 
 def test_very_many_messages_are_looked_at_together() -> None:
@@ -269,7 +270,7 @@ def test_very_many_messages_are_looked_at_together() -> None:
     turns = _turns(n, [[0, 0, -1, 0]], pattern)
     trace = simulated_turns(turns, _seconds(0.0), _cluster(n))
     assert turns.sent == (n * (n - 1), trace.bytes_sent)
-    sending = BEGIN + (n - 1) * SEND
+    sending = FIRST + (n - 1) * SEND
     least = sending + LATENCY_S + (n - 1) * nbytes / BYTES_PER_S
     assert trace.makespan_s == pytest.approx(least)
 

@@ -58,8 +58,7 @@ class Together:
             number = arith.index_cast(ir.IntegerType.get_signless(32), loop.induction_variable)
             is_in = arith.cmpi(_ULT, other, self.threads)
             if mask is not None:
-                bit = arith.andi(arith.shrui(mask, number), _word(1))
-                is_in = arith.andi(is_in, arith.cmpi(_EQ, bit, _word(1)))
+                is_in = arith.andi(is_in, self._is_in(mask, loop.induction_variable))
             other = arith.select(is_in, other, self.thread)
             if self.here is not None:
                 is_in = arith.andi(is_in, memref.load(self.here, [other]))
@@ -70,27 +69,59 @@ class Together:
         return loop.results[0]
 
     def of_lane(self, lane: ir.Value, *, where: ir.Value) -> ir.Value:
-        """What that lane (an index) of the warp has, and where it is not meant or no thread what
-        one has oneself.
+        """What that lane (an index) of the warp has, and where it is not meant what one has
+        oneself. Of a lane that does not come to it, or is no thread, a device has anything: here
+        poison.
         """
         assert self.slots is not None, "it exchanges values"
         source = arith.addi(arith.subi(self.thread, self.lane), lane)
         is_there = arith.andi(where, arith.cmpi(_ULT, source, self.threads))
-        return memref.load(self.slots, [arith.select(is_there, source, self.thread)])
+        source = arith.select(is_there, source, self.thread)
+        found = memref.load(self.slots, [source])
+        if self.here is not None:
+            is_there = arith.andi(is_there, memref.load(self.here, [source]))
+        is_known = arith.ori(is_there, arith.xori(where, _bit(1)))
+        return arith.select(is_known, found, _poison(found.type))
+
+    def all_come(self, mask: ir.Value) -> ir.Value:
+        """Whether those threads of the warp come to it whose bits the mask (i32) has, oneself among
+        them: a device waits for all of these (PTX ISA, "membermask").
+        """
+        assert self.here is not None, "somebody may not come"
+        first = arith.subi(self.thread, self.lane)
+        loop = scf.ForOp(_index(0), _index(LANES), _index(1), [self._is_in(mask, self.lane)])
+        with ir.InsertionPoint(loop.body):
+            other = arith.addi(first, loop.induction_variable)
+            is_thread = arith.cmpi(_ULT, other, self.threads)
+            comes = memref.load(self.here, [arith.select(is_thread, other, self.thread)])
+            is_meant = arith.andi(is_thread, self._is_in(mask, loop.induction_variable))
+            holds = arith.ori(comes, arith.xori(is_meant, _bit(1)))
+            scf.YieldOp([arith.andi(loop.inner_iter_args[0], holds)])
+        return loop.results[0]
+
+    def _is_in(self, mask: ir.Value, lane: ir.Value) -> ir.Value:
+        number = arith.index_cast(mask.type, lane)
+        return arith.cmpi(_EQ, arith.andi(arith.shrui(mask, number), _word(1)), _word(1))
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """value: the number of the operand that others see, -1 the last; None: there is none. of_block:
-    all threads of a block come to it, not only those of a warp.
+    """value: the number of the operand that others see, -1 the last; None: there is none. mask:
+    that of the operand that says which lanes come to it; None: all. of_block: all threads of a
+    block come to it, not only those of a warp.
     """
 
     value: int | None
     find: Callable[[ir.Operation, Together, Sequence[ir.Value]], list[ir.Value]]
+    mask: int | None = 0
     of_block: bool = False
 
     def shown(self, op: ir.Operation) -> ir.Value | None:
         return None if self.value is None else list(op.operands)[self.value]
+
+    def members(self, given: Sequence[ir.Value]) -> ir.Value:
+        """The bits of the lanes that come to it."""
+        return _word(-1) if self.mask is None or not given else given[self.mask]
 
 
 def is_exchange(op: ir.Operation) -> bool:
@@ -116,6 +147,13 @@ def _word(number: int) -> ir.Value:
 
 def _bit(number: int) -> ir.Value:
     return arith.constant(ir.IntegerType.get_signless(1), number)
+
+
+def _poison(kind: ir.Type) -> ir.Value:
+    """All bits set: NaN in every floating-point format, -1 in integers."""
+    if isinstance(kind, ir.FloatType):
+        return arith.bitcast(kind, arith.constant(ir.IntegerType.get_signless(kind.width), -1))
+    return arith.constant(kind, -1)
 
 
 def _kind(op: ir.Operation) -> str:
@@ -235,12 +273,12 @@ def _nothing(op: ir.Operation, of: Together, given: Sequence[ir.Value]) -> list[
 
 
 EXCHANGES = {
-    "nvvm.barrier": Exchange(-1, _sum_at_barrier, of_block=True),
-    "gpu.shuffle": Exchange(0, _shuffle),
+    "nvvm.barrier": Exchange(-1, _sum_at_barrier, mask=None, of_block=True),
+    "gpu.shuffle": Exchange(0, _shuffle, mask=None),
     "nvvm.shfl.sync": Exchange(1, _shuffle_in_parts),
     "nvvm.vote.sync": Exchange(1, _vote),
     "nvvm.match.sync": Exchange(1, _match),
-    "nvvm.redux.sync": Exchange(0, _reduce),
+    "nvvm.redux.sync": Exchange(0, _reduce, mask=1),
     "nvvm.elect.sync": Exchange(None, _elect),
     "nvvm.bar.warp.sync": Exchange(None, _nothing),
 }

@@ -25,7 +25,7 @@ _CLUSTERS, _DYNAMIC, _GIVEN, _OBJECT = slice(7, 10), 10, 11, 12
 
 def launch_in_place(module: ir.Module) -> None:
     """Each launch of a kernel by its name becomes a launch with the kernel's body; modules of
-    kernels are gone then.
+    kernels are gone then, and what a compiler has made of those in SPIR-V beside them.
 
     before:  gpu.launch_func @m::@k blocks in (%g, …) threads in (%b, …) args(%A : …)
              gpu.module @m { gpu.func @k(%A: …) kernel { … gpu.return } }
@@ -33,6 +33,8 @@ def launch_in_place(module: ir.Module) -> None:
 
     Raises VerifyError at a launch whose kernel is not there in the gpu dialect.
     """
+    for lowered in operations_named(module.operation, "spirv.module"):
+        lowered.erase()  # the same kernels, for a runtime that is not here
     modules = operations_named(module.operation, "gpu.module")
     launches = operations_named(module.operation, "gpu.launch_func")
     if not modules and not launches:

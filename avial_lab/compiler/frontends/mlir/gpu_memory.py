@@ -16,7 +16,14 @@ from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.core.errors import VerifyError
 
-_GLOBAL = ("1", "1 : i64", "1 : i32", "#gpu.address_space<global>")
+_GLOBAL = (
+    "1",
+    "1 : i64",
+    "1 : i32",
+    "#gpu.address_space<global>",
+    "#spirv.storage_class<CrossWorkgroup>",
+    "#spirv.storage_class<StorageBuffer>",
+)
 """How a GPU's memory is written; that of a block and of a thread stays what it is."""
 
 

@@ -29,7 +29,7 @@ _THREAD, _BLOCK = 3, 9
 """Where a thread's numbers and a block's sizes begin among a launch's arguments."""
 
 _SHARED = "#gpu.address_space<workgroup>"
-_SHARED_SPACES = (_SHARED, "3", "3 : i64", "3 : i32")
+_SHARED_SPACES = (_SHARED, "3", "3 : i64", "3 : i32", "#spirv.storage_class<Workgroup>")
 
 _MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")
 

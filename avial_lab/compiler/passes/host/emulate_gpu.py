@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mlir import ir
-from mlir.dialects import arith, memref, scf
+from mlir.dialects import arith, cf, memref, scf
 
 from avial_lab.compiler.analysis.parallelism.varying_values import varying_values
 from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_host
@@ -26,9 +26,16 @@ from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.effects import is_pure
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import parent_of
-from avial_lab.compiler.ir.operations import nbytes_of, operations_in
+from avial_lab.compiler.ir.operations import constant_of, nbytes_of, operations_in
 from avial_lab.core.errors import PassError
+from avial_lab.core.words import format_bytes
 from avial_lab.machine.devices import CPU, kind_for
+from avial_lab.machine.devices.cuda import (
+    MOST_BLOCKS,
+    MOST_THREADS,
+    MOST_THREADS_OF,
+    most_shared_bytes,
+)
 
 _DIMENSIONS = ("x", "y", "z")
 _FIRST_ARGUMENT = {
@@ -123,6 +130,7 @@ class _Launch:
         self.grid, self.block = sizes[:3], sizes[3:]
         with ir.InsertionPoint(self.op), self.op.location:
             self.threads = _product(self.block)
+            self._check_sizes()
             self.zero = arith.constant(self.index, 0)
             self.one = arith.constant(self.index, 1)
             outside = _Scope()
@@ -139,6 +147,22 @@ class _Launch:
             for buffer in self.allocated:
                 memref.dealloc(buffer)
         self.op.erase()
+
+    def _check_sizes(self) -> None:
+        """What is known only now; `check_launches` has seen the others, and a device sees all."""
+        if any(constant_of(size) is None for size in self.block):
+            one = arith.constant(self.index, 1)
+            few = self._is_up_to(self.threads, MOST_THREADS)
+            for size, most in zip(self.block, MOST_THREADS_OF, strict=True):
+                few = arith.andi(few, self._is_up_to(arith.subi(size, one), most - 1))
+            cf.AssertOp(few, _TOO_MANY_THREADS)
+        if any(constant_of(size) is None for size in self.grid):
+            x, y, z = map(self._is_up_to, self.grid, MOST_BLOCKS)
+            cf.AssertOp(arith.andi(x, arith.andi(y, z)), _TOO_MANY_BLOCKS)
+
+    def _is_up_to(self, number: ir.Value, most: int) -> ir.Value:
+        """From 0 on."""
+        return arith.cmpi(arith.CmpIPredicate.ule, number, arith.constant(self.index, most))
 
     # -- loops -------------------------------------------------------------------------------------
 
@@ -358,6 +382,7 @@ class _Launch:
             return
         given = list(self.op.operands)[6:]
         size = arith.index_cast(self.index, given[0]) if given else self.zero
+        cf.AssertOp(self._is_up_to(size, most_shared_bytes("gpu")), _TOO_MUCH_SHARED)
         dynamic = ir.ShapedType.get_dynamic_size()
         byte = ir.IntegerType.get_signless(8)
         memory = memref.alloc(ir.MemRefType.get([dynamic], byte), [size], [])
@@ -496,14 +521,18 @@ class _Launch:
                 with self._each_thread(scope) as inner:
                     self._bind(shown, inner, op)
                     memref.store(inner.values.get(shown, shown), slots, [self.thread])
-            if not len(op.results):
+            here = None if exchange.of_block else self.active
+            if here is None and not len(op.results):
                 return
             with self._each_thread(scope) as inner:
                 for operand in op.operands:
                     self._bind(operand, inner, op)
                 given = [inner.values.get(operand, operand) for operand in op.operands]
-                here = None if exchange.of_block else self.active
-                found = exchange.find(op, Together(self.thread, self.threads, here, slots), given)
+                together = Together(self.thread, self.threads, here, slots)
+                if here is not None:
+                    all_come = together.all_come(exchange.members(given))
+                    cf.AssertOp(all_come, _some_do_not_come(op))
+                found = exchange.find(op, together, given)
                 for result, got in zip(op.results, found, strict=True):
                     memref.store(got, self.places[result], [self.thread])
 
@@ -628,6 +657,29 @@ def _differs(op: ir.Operation) -> PassError:
         f"{_phase_in(op)} inside {op.name} whose bounds or condition may differ between threads",
         span=span_of(op.location),
         hint="compute them from constants, arguments and block ids only",
+    )
+
+
+_TOO_MANY_THREADS = (
+    f"gpu.launch: a block has from 1 to {MOST_THREADS:,} threads, up to "
+    f"{' x '.join(f'{most:,}' for most in MOST_THREADS_OF)}; use smaller blocks, and more of them"
+)
+
+_TOO_MANY_BLOCKS = (
+    f"gpu.launch: a grid has up to {' x '.join(f'{most:,}' for most in MOST_BLOCKS)} blocks; let "
+    "each thread do several elements, in a loop"
+)
+
+_TOO_MUCH_SHARED = (
+    f"gpu.launch: a block has up to {format_bytes(most_shared_bytes('gpu'))} of shared memory; use "
+    "smaller tiles"
+)
+
+
+def _some_do_not_come(op: ir.Operation) -> str:
+    return (
+        f"{op.name}: threads of a warp that it waits for do not come to it, and a GPU may wait for "
+        "ever; move it out of the condition, or give a mask of those that take it"
     )
 
 
