@@ -501,7 +501,8 @@ class Arrays:
         wholes = [self.lazy(each) for each in index]
         source = self.lazy(value)
         shape = self.broadcast(source.shape, *(each.shape for each in wholes))
-        if any(self._disturbs(array, each) for each in source.reads):
+        # One place may be named twice: what was there is read before anything is written.
+        if any(each.memory == array.memory or self._disturbs(array, each) for each in source.reads):
             source = self.lazy(self.materialised(source))
         with self.nest(shape) as at:
             where = [

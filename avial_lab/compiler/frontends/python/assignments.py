@@ -11,6 +11,7 @@ import numpy as np
 
 from avial_lab.compiler.frontends.python.arithmetic import affine
 from avial_lab.compiler.frontends.python.expressions import Expressions
+from avial_lab.compiler.frontends.python.frames import Cell
 from avial_lab.compiler.frontends.python.linear import number
 from avial_lab.compiler.frontends.python.subscripts import _is_mask, _is_picked
 from avial_lab.compiler.frontends.python.values import (
@@ -80,8 +81,19 @@ class Assignments(Expressions):
             raise self.refused(
                 f"{count} values are wanted, and there are {len(found)}", "", ValueError, node=node
             )
-        # All are evaluated before any is bound: a, b = b, a.
-        return [self._kept(each) if isinstance(each, Lazy) else each for each in found]
+        # All are evaluated before any is bound: a, b = b, a; of arrays in a loop the elements move.
+        cells = {
+            cell.memory.memory
+            for cell in self.frame.names.values()
+            if isinstance(cell, Cell) and cell.memory is not None
+        }
+        kept: list[Value] = []
+        for each in found:
+            if isinstance(each, Array) and each.memory in cells:
+                kept.append(self.arrays.materialised(each))
+            else:
+                kept.append(self._kept(each) if isinstance(each, Lazy) else each)
+        return kept
 
     def _augmented(self, target: ast.expr, op: ast.operator, value: ast.expr) -> None:
         match target:

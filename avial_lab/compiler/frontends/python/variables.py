@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from avial_lab.compiler.frontends.python.exceptions import HangsOnTheIteration
 from avial_lab.compiler.frontends.python.frames import (
@@ -80,6 +81,8 @@ class Variables(Frames):
             value = self.loaded(value.value)
         if isinstance(value, Method):
             raise self.refused("a method is called where it is named", "")
+        if isinstance(value, tuple):
+            value = self._kept_parts(value)
         if isinstance(value, Lazy):
             value = self._kept(value)
             if isinstance(value, Lazy) and name in self._named_otherwise():
@@ -120,6 +123,16 @@ class Variables(Frames):
             space = self.frame.function.__globals__
             self.otherwise[id(tree)] = named_otherwise(tree, space)
         return self.otherwise[id(tree)]
+
+    def _kept_parts(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            self._kept(each)
+            if isinstance(each, Lazy)
+            else self._kept_parts(each)
+            if isinstance(each, tuple)
+            else each
+            for each in value
+        )
 
     def _kept(self, value: Lazy) -> Array | Lazy:
         """In memory, so that it stays what it is now."""
@@ -183,6 +196,12 @@ class Variables(Frames):
                     f"'{name}' is an array of the caller's and is bound to another in a loop or "
                     "a branch",
                     f"copy the elements: {name}[:] = …, or {name} = {name}.copy() before",
+                    HangsOnTheIteration,
+                )
+            if isinstance(before, Array) and len(self.names_of(before)) > 1:
+                raise self.refused(
+                    f"'{name}' has other names, and is bound anew in a loop or a branch",
+                    f"{name} = {name}.copy() before",
                     HangsOnTheIteration,
                 )
             return Cell(key, array, array.kind)

@@ -1628,3 +1628,26 @@ def part_of_complex_written(a):
 def part_of_complex_named_and_written(a):
     b = a.real
     b[0] = 7
+
+
+@case(lambda: (line(8), 3), lambda: (line(40), 3))
+def arrays_swapped(a, n):
+    u, v = a.copy(), np.zeros_like(a)
+    for _ in range(n):
+        v[1:-1] = u[:-2] + u[2:]
+        u, v = v, u
+    return u, v
+
+
+@case(lambda: (line(8),))
+def arrays_in_a_tuple(a):
+    t = (a, a * 2)
+    a[1] = 4
+    t[1][0] = 3
+    return t[0].sum(), t[1]
+
+
+@case(lambda: (line(8), np.array([0, 1, 1, 3])))
+def places_named_twice(a, i):
+    a[i] += 1
+    return a

@@ -56,7 +56,7 @@ ALL = [
     "max_*", "argmax_nan*", "diag_view*", "bincount*", "dict_comp*", "cond_lambda*",
     "raise_within*", "reshaped_*", "shape_assigned*", "drawn_at_random*", "fmod_of_integers-0",
     "values_of*", "sums_as*", "kinds_of*", "points_*", "signs_*", "pythons_*", "masked_and*-0",
-    "masked_by*", "same_arrays*", "contiguous_part*", "part_of*",
+    "masked_by*", "same_arrays*", "contiguous_part*", "arrays_*", "places_named*", "part_of*",
     "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
     "returned_diagonal*", "logspace*",
 )  # fmt: skip
