@@ -45,11 +45,16 @@ class _Option(NamedTuple):
     def devices(self) -> int:
         return self.degrees[0] * self.degrees[1]
 
+    @property
+    def work_s(self) -> float:
+        return self.devices * (self.busy_s + self.behind_s)
+
 
 @dataclass
 class DividedStages:
-    """`seconds`: what is to be beaten. given: how many could be faster; is_cut: they are not all,
-    as there were too many.
+    """`seconds`: what is to be beaten; who evaluates what is given may lower it. given: how many
+    could be faster; is_cut: they are not all, as there were too many, and none of the rest takes
+    less than `least_s`.
     """
 
     model: ModelCosts
@@ -59,15 +64,28 @@ class DividedStages:
     given: int = 0
     tried: int = 0
     is_cut: bool = False
+    least_s: float = float("inf")
 
-    def configurations(self, schedule: str, turns: Sequence[int]) -> Iterator[Configuration]:
-        """One for each division, with that schedule."""
+    def batches(self, turns: Sequence[int]) -> Iterator[list[Configuration]]:
+        """One for each division, those with as many stages and micro-batches together."""
         for p in range(2, min(self.devices - 1, len(self.model.layers)) + 1):
             for k in turns:
-                yield from self._of(Configuration(p=p, k=k, schedule=schedule))
+                base = Configuration(p=p, k=k, schedule="gpipe")
+                options = self._options(base)
+                # Devices' seconds of all stages together, spread evenly over the devices.
+                work = (min((o.work_s for o in each), default=float("inf")) for each in options)
+                least_s = sum(work) / self.devices
+                if least_s >= self.seconds:
+                    continue
+                if found := list(self._of(base, options)):
+                    yield found
+                if self.is_cut:
+                    self.least_s = min(self.least_s, least_s)
 
-    def _of(self, base: Configuration) -> Iterator[Configuration]:
-        for found in _Choices(self._options(base), self.devices, self).all():
+    def _of(
+        self, base: Configuration, options: Sequence[Sequence[_Option]]
+    ) -> Iterator[Configuration]:
+        for found in _Choices(options, self.devices, self).all():
             if len({*found}) == 1:
                 continue  # (as data and horizontal parallelism of all)
             if self.given >= MOST_EVALUATED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ def _reflected(name: str) -> Callable[[Array, Any], Any]:
 def _in_place(name: str) -> Callable[[Array, Any], Array]:
     def operate(self: Array, other: Any) -> Array:
         made = self._with(name, self, other)
-        if made is NotImplemented:
+        if made is NotImplemented or self._is_element:
             return made
         if made.shape != self.shape:
             raise ValueError(
@@ -76,6 +77,7 @@ class Array:
     """
 
     __array_priority__ = 1000
+    _is_element = False
 
     def __init__(self, xp: Namespace, memory: Memory, part: Part, shape: tuple[int, ...]) -> None:
         if len(shape) > MOST_DIMENSIONS:
@@ -257,13 +259,29 @@ class Array:
         if any(_is_fancy(each) for each in keys):
             return self._xp.at_subscripts(self, keys)
         part, shape = self._subscript(key)
-        return Array(self._xp, self._memory, part, shape)
+        made = Array(self._xp, self._memory, part, shape)
+        if not shape and self.shape and not any(each is Ellipsis for each in keys):
+            made._become_element()
+        return made
+
+    def _become_element(self) -> None:
+        """An element is a number, as NumPy's are: it stays what it is when the array changes."""
+        elements, number = self._memory.elements, id(self)
+        elements[number] = weakref.ref(self, lambda _: elements.pop(number, None))
+        self._is_element = True
+
+    def detach(self) -> None:
+        """Another memory has it from now on."""
+        recording = self._xp.connection.record()
+        self._memory, self._part = recording.holding(self.value()), ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         if any(_is_fancy(each) for each in keys):
             self._xp.set_at_subscripts(self, keys, value)
             return
+        if self._is_element:
+            self.detach()
         part, shape = self._subscript(key)
         if isinstance(value, Array) and value._xp is not self._xp:
             self._xp.add(self, value)  # says where both are

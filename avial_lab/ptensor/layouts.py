@@ -117,7 +117,7 @@ def attribute_of(pieces: Sequence[Piece], shape: Sequence[int], ranks: int, aske
         return DEFAULT
     further = [f"split {d}" for d in range(2, len(shape))]
     grids = ["x".join(map(str, parts)) for parts in _grids(ranks, len(shape))]
-    in_turn = min((p.box.shape[0] for p in pieces if p.rank == 0 and p.box.shape), default=0)
+    in_turn = max((p.box.stop[0] for p in pieces if p.rank == 0 and p.box.start[0] == 0), default=0)
     cyclic = [f"cyclic {in_turn}"] if in_turn and in_turn * ranks < shape[0] else []
     for text in (*([asked] if asked else []), "rows", "columns", *further, *grids, *cyclic):
         grid = tuple(map(int, text.split("x"))) if text[0].isdecimal() else text
@@ -139,8 +139,11 @@ def _lies_as(pieces: Sequence[Piece], shape: Sequence[int], ranks: int, layout: 
         boxes = layout.boxes(shape, ranks)
     except ValueError:
         return False
+    held: list[dict[Box, None]] = [{} for _ in range(ranks)]
+    for piece in pieces:
+        held[piece.rank][piece.box] = None
     return all(
-        any(piece.rank == rank and piece.box.contains(box) for piece in pieces)
+        box in held[rank] or any(each.contains(box) for each in held[rank])
         for rank, own in enumerate(boxes)
         for box in own
     )

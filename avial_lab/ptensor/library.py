@@ -392,6 +392,7 @@ class Library:
 
     def tile(self, x: Array, repetitions: int | Sequence[int], /) -> Array:
         given = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+        x = self.asarray(x)
         times = (1,) * (x.ndim - len(given)) + given
         shape = (1,) * (len(times) - x.ndim) + x.shape
         apart = self.reshape(x, tuple(n for extent in shape for n in (1, extent)))

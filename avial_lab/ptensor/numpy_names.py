@@ -464,9 +464,12 @@ class NumpyNames:
 
     def unique(
         self, ar: Any, return_index: bool = False, return_inverse: bool = False,
-        return_counts: bool = False,
+        return_counts: bool = False, axis: int | None = None,
     ) -> Any:  # fmt: skip
         x: Array = self.asarray(ar)
+        if axis is not None:
+            asked = return_index, return_inverse, return_counts
+            return self.numpys("unique", 1 + sum(asked))(x, *asked, axis=axis)
         if not return_index and not return_inverse:
             values, counts = self.unique_counts(x)
             return (values, counts) if return_counts else values

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Memory:
 
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
-    the person's that made it. dist: of the value.
+    the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
     """
 
     shape: tuple[int, ...]
@@ -53,6 +53,13 @@ class Memory:
     lost: bool = False
     line: Line | None = None
     dist: str = DEFAULT
+    elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
+
+
+class Element(Protocol):
+    """An array of one element of a memory, whose value is its own."""
+
+    def detach(self) -> None: ...
 
 
 class Value(NamedTuple):
@@ -466,6 +473,11 @@ class Recording:
         refuse_lost(memory)
         if 0 in value.shape:
             return
+        elements = [reference() for reference in memory.elements.values()]
+        memory.elements.clear()
+        for element in elements:
+            if element is not None:
+                element.detach()
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from avial_lab.core.errors import OptionError
+from avial_lab.planning import stage_degrees
 from avial_lab.planning.model_costs import (
     Configuration,
     Layer,
@@ -122,6 +123,25 @@ def test_no_pipeline_that_is_left_out_is_faster() -> None:
             ]
             assert all(found.best.seconds <= seconds * (1 + 1e-12) for seconds, _ in others)
             assert len(others) == len({*others}) or found.left_out
+
+
+def test_where_too_many_are_left_their_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one division: no other is below the bound that is said of the rest."""
+    monkeypatch.setattr(stage_degrees, "MOST_EVALUATED", 1)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        model, machine = random_model(rng), random_machine(rng)
+        space = stage_degrees.DividedStages(model, 5, machine, float("inf"))
+        assert sum(map(len, space.batches((1, 4)))) == 1
+        assert space.is_cut
+        least = min(
+            closed_form(model, Configuration(p=p, k=k, schedule=schedule, inside=each), machine)[0]
+            for p in range(2, min(4, len(model.layers)) + 1)
+            for k in (1, 4)
+            for each in divisions(model, 5, p, k)
+            for schedule in ("gpipe", "zero-bubble")
+        )
+        assert space.least_s <= least * (1 + 1e-12)
 
 
 def divisions(model: ModelCosts, devices: int, p: int, k: int) -> Iterator[Inside]:

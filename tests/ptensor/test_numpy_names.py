@@ -64,6 +64,7 @@ b + 1j > 2, b * 1j <= b * 1j, (b[::-1] + 1j * b) >= b + 2j, 4 < b - 1j
 np.lib.stride_tricks.sliding_window_view(c, (2, 3))
 np.lib.stride_tricks.sliding_window_view(c, 2, axis=1)
 np.lib.stride_tricks.sliding_window_view(b, 3)
+np.unique(a[:, :2] % 2, axis=0), np.unique(c % 5, axis=1, return_index=True)[1], np.tile([1, 2], 2)
 np.fabs(-b), np.fmod(b, 3)
 b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchsorted(3.0)
 b.itemsize, 2.0 in b, a.item(1)
@@ -179,6 +180,24 @@ def test_a_generators_numbers_are_numpys(bits: str) -> None:
     ours.shuffle(x)
     numpys.shuffle(y)
     assert x.tolist() == y.tolist()
+
+
+def test_an_element_is_a_number() -> None:
+    """It stays what it is, whatever becomes of its array; nor does the array change with it."""
+    found: list[list[Any]] = []
+    for namespace in (np, xp):
+        a = namespace.asarray([5.0, 2.0, 9.0, 1.0])
+        for i in range(4):
+            for j in range(3 - i):
+                if a[j] > a[j + 1]:
+                    a[j], a[j + 1] = a[j + 1], a[j]
+        first, row = a[0], a[2:]
+        last = row[1]
+        first += 10
+        a[2] += 0.5
+        a[:] = a[::-1]
+        found.append([a.tolist(), float(first), float(last), float(row[0]), [float(x) for x in a]])
+    assert found[0] == found[1]
 
 
 def test_a_generator_without_a_seed() -> None:

@@ -67,8 +67,13 @@ def _repeated(op: ir.Operation) -> bool:
 def used_by(op: ir.Operation) -> Iterator[ir.Value]:
     """Operands, and what regions use from outside."""
     yield from op.operands
+    yield from _used_inside(op)
+
+
+def _used_inside(op: ir.Operation) -> list[ir.Value]:
+    """What regions use from outside."""
     if not len(op.regions):
-        return
+        return []
     within = [op, *operations_in(op)]
     inside: set[ir.Value] = set()
     for inner in within:
@@ -76,24 +81,15 @@ def used_by(op: ir.Operation) -> Iterator[ir.Value]:
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(block.arguments)
-    yield from (value for inner in within[1:] for value in inner.operands if value not in inside)
+    return [value for inner in within[1:] for value in inner.operands if value not in inside]
 
 
 def tensors_captured(op: ir.Operation) -> list[ir.Value]:
     """The tensors from outside that regions of an operation read, element by element: a gather's
     table.
     """
-    if not any(True for _ in op.regions):
-        return []
-    inner = operations_in(op)
-    made = {result for each in inner for result in each.results}
-    found = {
-        value: None
-        for each in inner
-        for value in each.operands
-        if isinstance(value.type, ir.RankedTensorType) and value not in made
-    }
-    return list(found)
+    tensors = (v for v in _used_inside(op) if isinstance(v.type, ir.RankedTensorType))
+    return list(dict.fromkeys(tensors))
 
 
 def replace_captured(op: ir.Operation, old: ir.Value, new: ir.Value) -> None:

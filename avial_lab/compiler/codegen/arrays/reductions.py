@@ -59,19 +59,24 @@ def joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.V
     return binary(JOINS[name], kind, total, element)
 
 
-def combine_parts(
-    name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None, *, in_pairs: bool = False
-) -> None:
+def combine_parts(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:
     """The elements along the first dimension of `parts`, combined in `into`, or in the first of
     them. kind: their type with its sign.
 
     One after the other, where they lie: what ranks hand on is what they have so far, one part each,
-    wherever the parts are cut. Of few parts, or `in_pairs`, in a tree.
+    wherever the parts are cut. Of other numbers of parts, in pairs of neighbours.
     """
     count, *shape = ir.MemRefType(parts.type).shape
     turns = next((turns for many, turns in IN_TURN if count == many), 0)
-    if in_pairs or not turns:
+    if not turns:
         _combine_in_pairs(name, kind, parts, into)
+        return
+    if into is not None and not shape:  # as cheap to send all of as one
+        with nest(()) as loops:
+            loops.store(first(name, kind), into, ())
+        with nest((count,), on_one=True) as loops:
+            before = loops.load(into, ())
+            loops.store(joined(name, kind, before, loops.load(parts, loops.forms)), into, ())
         return
     place = () if into is not None else (_constant(0),)
     if into is not None:
@@ -91,7 +96,7 @@ rows are ends of blocks on 1 to 4, 6, 7 (not of 12 blocks), and 12 ranks, of 840
 
 
 def _combine_in_pairs(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:
-    """In pairs of neighbours, and pairs of these. While there are many, eight are combined at once,
+    """Pairs of neighbours, and pairs of these. While there are many, eight are combined at once,
     which is three rounds of pairs.
     """
     count, *shape = ir.MemRefType(parts.type).shape

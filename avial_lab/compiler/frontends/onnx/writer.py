@@ -478,9 +478,14 @@ class Writer:
     def take(self, value: Operand, axis: int, indices: Operand) -> Operand:
         """Along an axis, at indices that count from the end where they are negative."""
         axis = axis_of(axis, len(value.shape))
-        source, rank = self.tensor(value), len(indices.shape)
         shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
         extent = value.shape[axis]
+        row = _progression(indices, extent)
+        if row is not None:  # a slice, whose other dimensions may be divided
+            starts, steps, sizes = [0] * len(value.shape), [1] * len(value.shape), [*value.shape]
+            starts[axis], steps[axis], sizes[axis] = row
+            return self.reshape(self.slice(value, starts, tuple(sizes), steps), shape)
+        source, rank = self.tensor(value), len(indices.shape)
 
         def body(b: Body, at: Scalar) -> Scalar:
             loops = [b.index(d) for d in range(len(shape)) if not axis <= d < axis + rank]
@@ -499,6 +504,20 @@ def wrapped(b: Body, at: Scalar, extent: int) -> Scalar:
     at = b.cast(at, I64)
     ends = b.compare("lt", at, b.number(0, I64))
     return b.as_index(b.select(ends, b.add(at, b.number(extent, I64)), at))
+
+
+def _progression(indices: Operand, extent: int) -> tuple[int, int, int] | None:
+    """First, step and number of known indices that go forward in equal steps."""
+    if indices.known is None or not indices.size:
+        return None
+    places = indices.known.reshape(-1).astype(np.int64)
+    if not all(-extent <= n < extent for n in places):
+        raise NotCovered(f"an index outside of the {extent} elements of a dimension")
+    places = np.where(places < 0, places + extent, places)
+    step = int(places[1] - places[0]) if places.size > 1 else 1
+    if step < 1 or (np.diff(places) != step).any():
+        return None
+    return int(places[0]), step, int(places.size)
 
 
 def splat_of(value: np.ndarray) -> Number | None:

@@ -68,6 +68,8 @@ class Bodies:
     made: dict[object, ir.Operation] = field(default_factory=dict)
     modules: list[ir.Module] = field(default_factory=list)
     constants: dict[ir.Attribute, str] = field(default_factory=dict)
+    indexed: dict[ir.Operation, frozenset[int]] = field(default_factory=dict)
+    """The loops whose indices an operation's body reads."""
 
     def of(
         self,
@@ -85,12 +87,23 @@ class Bodies:
             tuple((value, box.shape) for value, box in boxes.items()),
             tuple((each.value, each.kind, each.box.shape) for each in inputs),
             tuple((each.value, each.kind, each.added) for each in outputs),
-            _offsets(operations, boxes),
+            self._offsets(operations, boxes),
             tuple((value, _inside(value, boxes)) for value in boxes if _is_cut(value, boxes)),
         )
         if key not in self.made:
             self.made[key] = self._make(operations, boxes, inputs, outputs)
         return self.made[key]
+
+    def _offsets(self, operations: Sequence[ir.Operation], boxes: Mapping[ir.Value, Box]) -> object:
+        """Where the loops begin whose indices are read."""
+        found: list[tuple[int, int, int]] = []
+        for k, op in enumerate(operations):
+            if op not in self.indexed:
+                self.indexed[op] = frozenset(map(_loop_of, _indices(op)))
+            if self.indexed[op]:
+                begins = first_of_loops(op, boxes).items()
+                found += [(k, *each) for each in sorted(begins) if each[0] in self.indexed[op]]
+        return tuple(found)
 
     def _make(
         self,
@@ -212,17 +225,12 @@ def _inside(value: ir.Value, boxes: Mapping[ir.Value, Box]) -> tuple[int, ...]:
     return tuple(mine - whole for mine, whole in pairs)
 
 
-def _offsets(operations: Sequence[ir.Operation], boxes: Mapping[ir.Value, Box]) -> object:
-    """Where the blocks begin, for operations to which that matters."""
-    return tuple(
-        (k, *(boxes[value].start for value in (*op.operands, *op.results) if value in boxes))
-        for k, op in enumerate(operations)
-        if _indices(op)
-    )
-
-
 def _indices(op: ir.Operation) -> list[ir.Operation]:
     return [inner for inner in operations_in(op) if inner.name == "linalg.index"]
+
+
+def _loop_of(index: ir.Operation) -> int:
+    return ir.IntegerAttr(index.attributes["dim"]).value
 
 
 def _clone(
@@ -298,7 +306,7 @@ def _count_from(op: ir.Operation, copy: ir.Operation, boxes: Mapping[ir.Value, B
         return
     begins = first_of_loops(op, boxes)
     for index in indices:
-        start = begins.get(ir.IntegerAttr(index.attributes["dim"]).value, 0)
+        start = begins.get(_loop_of(index), 0)
         if not start:
             continue
         with ir.InsertionPoint.after(index), index.location:

@@ -111,7 +111,8 @@ class FusePhases:
             return False
         if self.ranks > self._few(converge) or any(HALO in op.attributes for op in phases):
             return False
-        if self.ranks > 1 and any(WHERE_IT_LIES in op.attributes for op in operations_in(converge)):
+        in_turns = any(WHERE_IT_LIES in op.attributes for op in operations_in(converge))
+        if in_turns and self.ranks > 1:
             return False
         task = as_one(converge, phases, "avial.task")
         for op in operations_in(task):
@@ -120,6 +121,8 @@ class FusePhases:
         found = self._blocks_in(task) or (
             self.ranks <= TWO_RANKS and not between and self._tiles_in(task, converge)
         )
+        if not found and in_turns:
+            found = "its turns are all where the others are"
         if not found and self.ranks == 1:
             found = _short_phases(converge, phases)
         if not found:

@@ -53,9 +53,9 @@ MOST_FUSED = 150
 
 DEVICES = (DEFAULT, "cuda:0")
 
-LEAST_ROWS = 8
-"""Of a block, so that partial results are no more than an eighth of what they are of; thrice as
-many for the most blocks.
+LEAST_ROWS = (24, 24, 8, 8)
+"""Of a block, by how many there are (`IN_TURN`): partial results are no more than an eighth of what
+they are of, and less of much.
 """
 
 ELEMENTWISE = ("unary", "binary", "where", "cast")
@@ -775,10 +775,8 @@ FEWEST = IN_TURN[-1][0]
 
 def _parts_of(rows: int) -> int:
     """How many blocks of them are added up by themselves: the same on any number of ranks."""
-    (most, _), *others = IN_TURN
-    if rows >= 3 * LEAST_ROWS * most:
-        return most
-    return next((parts for parts, _ in others if rows >= LEAST_ROWS * parts), 1)
+    known = zip(IN_TURN, LEAST_ROWS, strict=True)
+    return next((parts for (parts, _), least in known if rows >= least * parts), 1)
 
 
 def _stacked(stack: Forms, extents: Sequence[int], made: _Value) -> Forms:

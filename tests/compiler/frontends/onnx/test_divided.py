@@ -54,3 +54,30 @@ def test_a_table_that_is_looked_up_is_a_weight(parallel: str, tmp_path: Path) ->
     arrays = {name: np.array(each) for name, each in loaded.weights.items()}
     got = results_of(loaded.text, arrays | loaded.named({"ids": ids}), parallel)
     np.testing.assert_allclose(got[loaded.results[0].name], np.asarray(want), rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_a_batch_that_are_read_at_indices(tmp_path: Path) -> None:
+    """A token of each row (a slice), some in any order, and others in each row (whole tensors)."""
+    places = {
+        "token": np.array(2),
+        "steps": np.array([-4, 3]),
+        "any": np.array([3, 0, 4]),
+        "each": np.array([[1], [0], [4], [3], [2]]),
+    }
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        *(helper.make_node("Gather", ["r", n], [f"y_{n}"], axis=1) for n in list(places)[:3]),
+        helper.make_node("GatherElements", ["r", "each"], ["y_each"], axis=1),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", WORDS])
+    made = [helper.make_empty_tensor_value_info(f"y_{name}") for name in places]
+    held = [numpy_helper.from_array(each, name) for name, each in places.items()]
+    graph = helper.make_graph(nodes, "tokens", [given], made, held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "tokens.onnx")
+    x = np.random.default_rng(2).standard_normal((5, WORDS)).astype("f4")
+    wanted = list(ReferenceEvaluator(model).run(None, {"x": x}))
+    loaded = avial_lab.load_onnx(tmp_path / "tokens.onnx", dimensions={"batch": 5})
+    got = results_of(loaded.text, loaded.named({"x": x}), "data 2")
+    for port, want in zip(loaded.results, wanted, strict=True):
+        np.testing.assert_array_equal(got[port.name], np.asarray(want), err_msg=port.called)

@@ -8,6 +8,7 @@ import pytest
 from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.parallelism import Strategy, spelled
 from avial_lab.planning.sum_algorithms import SumBy, cost_of_sum
+from avial_lab.program.compilation import compile as compile_program
 from tests.compiler.passes.distir.divided import assert_divided_is_the_same
 from tests.compiler.passes.distir.test_overlap import divided, scheduled, slow
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
@@ -97,13 +98,18 @@ def test_spelling() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["tree", "doubling"])
-def test_a_run_on_three_ranks(by: str) -> None:
-    from avial_lab.program.compilation import compile as compile_program
-
+@pytest.mark.parametrize(
+    ("parallel", "ranks"),
+    [
+        *((f"data {n}, collectives doubling, fuse", n) for n in range(1, 8)),
+        ("data 3, collectives tree", 3),
+        ("data 7, collectives tree", 7),
+        ("horizontal 2 w0:1, data 2, collectives doubling, fuse", 4),
+        ("pipeline 2 x 3, data 2 in 1, collectives, fuse", 3),
+    ],
+)
+def test_runs_on_ranks(parallel: str, ranks: int) -> None:
     program = compile_program(
-        training_step(8, WIDTHS), arrays=arrays_of(8, WIDTHS), ranks=3,
-        parallel=f"data 3, collectives {by}",
-    )  # fmt: skip
+        training_step(8, WIDTHS), arrays=arrays_of(8, WIDTHS), ranks=ranks, parallel=parallel
+    )
     program.run(check=True, oversubscribe=True)
-    assert np.isfinite(program.run(oversubscribe=True).makespan_s)

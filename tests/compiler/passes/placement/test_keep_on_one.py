@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from mlir import ir
 
@@ -60,6 +62,11 @@ func.func @sweeps({arrays}{", %n: index" if n == "?" else ""}) {{
   }}
   return
 }}"""
+
+
+def lying(text: str) -> str:
+    """Its arrays lie in rows on the ranks before."""
+    return re.sub(r"(%[A-E]: memref<\w+>)", r"\1 {avial.lies = 0 : i64}", text)
 
 
 def product(n: int) -> str:
@@ -123,6 +130,8 @@ func.func @both(%A: {matrix}, %x: {vector}, %y: {vector}, %z: {vector}) {{{nests
         pytest.param(two_sweeps(300, turned=True), 2, False, id="too little to matter"),
         pytest.param(two_sweeps(300, turned=True, repeats=50), 2, True, id="little, often"),
         pytest.param(two_sweeps("?", turned=True), 2, False, id="nobody knows how much"),
+        pytest.param(lying(two_sweeps(1000, turned=True)), 2, False, id="more would move to one"),
+        pytest.param(lying(two_sweeps(300, turned=True, repeats=50)), 2, True, id="less would"),
         pytest.param(product(1000), 2, False, id="much is computed with what is sent"),
         pytest.param(both_ways(2000), 2, True, id="one rank goes over it once"),
         pytest.param(both_ways(2000), 4, False, id="four quarters twice are half of it"),

@@ -80,7 +80,7 @@ func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[Y:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}, %{{.*}}) : (index, index) -> (i64, memref<4096x4xf64>)
 // CHECK: } {avial.divided}
-// CHECK: affine.for %[[B:.*]] = 0 to 168 {
+// CHECK: affine.for %[[B:.*]] = 0 to 84 {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[K:.*]] = #{{.*}}(%[[B]]) to #{{.*}}(%[[B]]) {
