@@ -39,6 +39,10 @@ DIVISION_CYCLES = 5
 """Between two such, which have one unit: the same for one and for four (uops.info, DIVSD 4 to 5,
 VDIVPD of 256 bits 5 on AMD since Zen 2, 8 on Intel)."""
 
+FAR_FUNCTION_CYCLES = 28
+"""A sine or a cosine whose argument may be large (`elementary/`, f64, in a task on an AMD EPYC
+9004: 11 ns each, against 0.9 of an exponential function in vectors)."""
+
 LOADS_PER_CYCLE = 2
 """And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
 

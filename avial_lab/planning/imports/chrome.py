@@ -51,7 +51,7 @@ def _graph(events: list[dict[str, Any]], path: Path) -> Workflow:
     tasks = [
         Given(
             names[place, k],
-            max(0.0, threads[place][k][1] - threads[place][k][0]) / 1e6,
+            (threads[place][k][1] - threads[place][k][0]) / 1e6,
             after=tuple(after[names[place, k]]),
         )
         for _, place, k in order

@@ -168,6 +168,7 @@ def test_a_workflow_that_is_none(tmp_path: Path, change: str, words: str, line: 
         ("w.json", '{"workflow": ', "is not JSON"),
         ("w.json", "{}", "no task graph that is known"),
         ("w.json", '{"traceEvents": [{"ph": "X"}]}', "is no Chrome trace"),
+        ("w.json", '[{"ph": "X", "name": "a", "ts": 9, "dur": -4e6}]', "'a' takes -4.0 s, not 0"),
         ("g.stg", "two\n", "the first line is the number of tasks"),
         ("g.stg", "3\n0 1 0\n", "1 lines follow, not 3"),
         ("g.stg", "1\n0 1 2 5\n", "2 predecessors are announced, 1 named"),

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlir import ir
 
+from avial_lab.compiler.ir.attributes import NEAR
 from avial_lab.compiler.ir.operations import condition_of, integer_of
 
 Numbers = dict[int, int]
@@ -25,6 +26,9 @@ LOOPS = ("affine.for", "scf.for", "omp.loop_nest")
 IFS = ("affine.if", "scf.if")
 LOADS = ("affine.load", "memref.load", "vector.load", "vector.maskedload", "vector.gather")
 STORES = ("affine.store", "memref.store", "vector.store", "vector.maskedstore", "vector.scatter")
+FAR_FUNCTIONS, FAR = ("math.sin", "math.cos"), " far"
+"""Of any argument, a large one too: their code branches, and no vector has it."""
+
 INNER = (*LOOPS, "func.call", "omp.parallel", "omp.wsloop", "scf.while")
 """What an innermost loop has none of."""
 
@@ -33,7 +37,7 @@ INNER = (*LOOPS, "func.call", "omp.parallel", "omp.wsloop", "scf.while")
 class Step:
     """An operation. forms: of what it computes of indices, the elements of its memory, the ends of
     a loop (lower, upper, step), a condition. nbytes: of its value, a vector's as a whole; element:
-    bytes of one. data: whether it computes on what arrays hold. flags: `reassoc`, `contract`.
+    bytes of one. data: whether it computes on what arrays hold. flags: `reassoc`, `contract`, FAR.
     """
 
     name: str
@@ -54,6 +58,13 @@ class Code:
 
     arguments: tuple[int, ...]
     steps: tuple[Step, ...]
+
+    @property
+    def far(self) -> bool:
+        """Whether a function of any argument is in it."""
+        return any(
+            step.flags.endswith(FAR) or any(code.far for code in step.blocks) for step in self.steps
+        )
 
     @property
     def innermost(self) -> bool:
@@ -104,6 +115,8 @@ class Reading:
         blocks = tuple(self._code(block) for region in op.regions for block in region.blocks)
         nbytes, element, data = _type_of(op)
         flags = str(op.attributes["fastmath"]) if "fastmath" in op.attributes else ""
+        if op.name in FAR_FUNCTIONS and NEAR not in op.attributes:
+            flags += FAR
         callee = ""
         if op.name in ("func.call", "llvm.call"):
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value

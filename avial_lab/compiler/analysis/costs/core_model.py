@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from avial_lab.compiler.analysis.costs.compiled_loops import LOADS, STORES, Numbers, Step
+from avial_lab.compiler.analysis.costs.compiled_loops import FAR, LOADS, STORES, Numbers, Step
 from avial_lab.compiler.analysis.costs.weights import weight_of
 from avial_lab.machine.constants import (
     DIVISION_CYCLES,
     DIVISION_LATENCY_CYCLES,
+    FAR_FUNCTION_CYCLES,
     FMA_LATENCY_CYCLES,
     LOAD_LATENCY_CYCLES,
     LOADS_PER_CYCLE,
@@ -69,7 +70,8 @@ class Core:
             place for place, later in zip(places[0], places[1], strict=True) if place == later
         )
         lanes = 1.0
-        if not branches and recurrence < 1 and _unit_strides(steps, places[0], places[1]):
+        far = any(step.flags.endswith(FAR) for step in steps)
+        if not (branches or far) and recurrence < 1 and _unit_strides(steps, places[0], places[1]):
             lanes = self.unit_bytes / max(step.element for step in steps if step.data)
         alone = max(self._busiest(steps, places[0], invariant, 1.0), recurrence, 1.0)
         return Iteration(max(self._busiest(steps, places[0], invariant, lanes), recurrence),
@@ -105,7 +107,10 @@ class Core:
             if step.name in _DIVISIONS:
                 divisions += wide * DIVISION_CYCLES
             elif step.name not in _FREE:
-                arithmetic += wide * _SLOTS.get(step.name, weight_of(step.name).additions)
+                slots = _SLOTS.get(step.name, weight_of(step.name).additions)
+                if step.flags.endswith(FAR):
+                    slots = VECTOR_UNITS * FAR_FUNCTION_CYCLES
+                arithmetic += wide * slots
         busiest = max(
             arithmetic / VECTOR_UNITS,
             divisions,

@@ -203,11 +203,11 @@ class _Run:
         return found
 
     def _branch(self, step: Step) -> int:
-        """Of a condition that hangs on data the first."""
+        """Of a condition that hangs on data the first; of versions by argument the nearer one."""
         try:
             return int(not step.forms[0][0](self._known))
         except (KeyError, ZeroDivisionError, IndexError):
-            return 0
+            return int(len(step.blocks) == 2 and step.blocks[0].far and not step.blocks[1].far)
 
     def _shared(self, step: Step) -> CoreTime:
         """A loop divided among threads: the one with most iterations is the last."""

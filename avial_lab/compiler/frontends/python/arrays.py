@@ -39,6 +39,11 @@ from avial_lab.compiler.frontends.python.values import (
     whole,
 )
 
+
+class FrozenMask:
+    """What says that two masks are the same memory."""
+
+
 HEAVY = 12
 """Operations of an element from which on a value is kept where it would be computed again."""
 
@@ -432,6 +437,10 @@ class Arrays:
     def masked(self, array: Array | Lazy, mask: Array | Lazy, key: object) -> Lazy:
         """The elements where the mask holds."""
         source, test = self.lazy(array), self.lazy(mask)
+        if source.mask is not None:
+            source = self.lazy(self.compacted(source))
+        if test.mask is not None:
+            test = self.lazy(self.compacted(test))
         if len(source.shape) != len(test.shape):
             raise self.refuse("a mask has the shape of its array here", "write it as a loop")
         shape = self.broadcast(source.shape, test.shape)
@@ -619,9 +628,9 @@ class Arrays:
         plain = self.lazy(self.materialised(replace(value, mask=None)))
         test = Lazy(NP_BOOL, value.shape, value.mask, ())
         mask = self.lazy(self.materialised(test))
-        return replace(
-            plain, mask=mask.element, mask_key=value.mask_key, reads=(*plain.reads, *mask.reads)
-        )
+        # What it was computed from may change; of what is frozen nothing does.
+        key = value.mask_key if isinstance(value.mask_key, FrozenMask) else FrozenMask()
+        return replace(plain, mask=mask.element, mask_key=key, reads=(*plain.reads, *mask.reads))
 
     def in_memory(self, value: Array | Lazy) -> Array:
         return value if isinstance(value, Array) else self.materialised(value)

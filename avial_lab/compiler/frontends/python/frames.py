@@ -111,6 +111,7 @@ class Frames(ABC):
         self.pinned: tuple[FunctionSource, ast.AST] | None = None
         self.returned: ast.Return | None = None
         self.list_kinds: list[tuple[object, ...]] = []
+        self.otherwise: dict[int, frozenset[str]] = {}
 
     def _body_of(self, source: FunctionSource) -> list[ast.stmt]:
         key = id(source.tree)

@@ -6,7 +6,7 @@ Statements, backwards -> sets of names. Jumps are gone by then (`jumps.py`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from avial_lab.compiler.frontends.python.jumps import StoppedFor
@@ -155,3 +155,48 @@ def counts_of(source: FunctionSource) -> frozenset[str]:
 
 def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("range", "prange")
+
+
+_READ = {
+    "sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "size", "shape", "ndim",
+    "dtype", "copy", "astype",
+}  # fmt: skip
+"""Of an array's attributes, those that neither write to it nor name a part of it."""
+_READING = {"len", "sum", "max", "min", "abs", "any", "all"}
+_WRITING = {"at", "copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"}
+_OF_THREE = {"where", "clip"}
+
+
+def named_otherwise(tree: ast.AST, space: Mapping[str, object]) -> frozenset[str]:
+    """Names that are more than operands, and arguments of functions that read: parts of them are
+    named, written to, handed on. `space`: what names from outside are.
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Name) and not _only_reads(node, child, space):
+                found.add(child.id)
+            elif isinstance(child, ast.keyword) and isinstance(child.value, ast.Name):
+                found.add(child.value.id)
+    return frozenset(found)
+
+
+def _only_reads(node: ast.AST, name: ast.Name, space: Mapping[str, object]) -> bool:
+    match node:
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Return():
+            return True
+        case ast.Assign(targets):
+            return name in targets
+        case ast.Attribute(_, attribute):
+            return attribute in _READ
+        case ast.Call(ast.Name(called)) if called in _READING:
+            return True
+        case ast.Call(ast.Attribute(base, called), args) if name in args:
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            module = space.get(base.id) if isinstance(base, ast.Name) else None
+            is_numpys = getattr(module, "__name__", "").partition(".")[0] == "numpy"
+            reads = called not in _WRITING and (len(args) < 3 or called in _OF_THREE)
+            return is_numpys and reads
+        case _:
+            return False

@@ -18,7 +18,7 @@ from avial_lab.compiler.frontends.python.frames import (
     _word,
 )
 from avial_lab.compiler.frontends.python.kinds import Kind, joined
-from avial_lab.compiler.frontends.python.liveness import carried, is_bound
+from avial_lab.compiler.frontends.python.liveness import carried, is_bound, named_otherwise
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Fixed,
@@ -82,10 +82,18 @@ class Variables(Frames):
             raise self.refused("a method is called where it is named", "")
         if isinstance(value, Lazy):
             value = self._kept(value)
+            if isinstance(value, Lazy) and name in self._named_otherwise():
+                value = self.arrays.compacted(value)
+        cell = self.frame.names.get(name)
         if isinstance(value, Lazy):
+            if isinstance(cell, Cell):
+                raise self.refused(
+                    f"'{name}' becomes what a mask leaves in a loop or a branch, and is used later",
+                    f"keep all elements, and a mask of those that count: keep &= {name} > 0, say",
+                    HangsOnTheIteration,
+                )
             self.frame.names[name] = value
             return
-        cell = self.frame.names.get(name)
         if not isinstance(cell, Cell):
             if isinstance(value, Number) and value.linear is None and value.known is not None:
                 value = Number(value.kind, constant=value.known)
@@ -104,6 +112,14 @@ class Variables(Frames):
                 HangsOnTheIteration,
             )
         self._store_cell(cell, value)
+
+    def _named_otherwise(self) -> frozenset[str]:
+        """Names of the function that are not only read as wholes, element by element."""
+        tree = self.frame.source.tree
+        if id(tree) not in self.otherwise:
+            space = self.frame.function.__globals__
+            self.otherwise[id(tree)] = named_otherwise(tree, space)
+        return self.otherwise[id(tree)]
 
     def _kept(self, value: Lazy) -> Array | Lazy:
         """In memory, so that it stays what it is now."""

@@ -12,6 +12,7 @@ from avial_lab.machine.constants import (
     CALL_CYCLES,
     DIVISION_CYCLES,
     DIVISION_LATENCY_CYCLES,
+    FAR_FUNCTION_CYCLES,
     FMA_LATENCY_CYCLES,
     LOADS_PER_CYCLE,
     STORE_TO_LOAD_CYCLES,
@@ -227,3 +228,16 @@ def test_tasks_of_one_function_take_what_their_own_numbers_make_them_take() -> N
     each = {name: (time.cycles - BRANCH_MISS_CYCLES) for name, time in found.items()}
     assert each["b"] / 10_000 == pytest.approx(DIVIDE + FORWARD, rel=1e-2)
     assert each["b"] / each["a"] == pytest.approx(100, rel=1e-2)
+
+
+def test_a_sine_of_a_large_argument_is_in_no_vector() -> None:
+    """Of two versions, the question of which hangs on data, the nearer one is taken."""
+    loop = f"""affine.for %i = 1 to {N} {{ %b = affine.load %B[%i] : memref<{N}xf64>
+      %z = math.sin %b {{near}} : f64  {STORE} }}"""
+    far, near = loop.replace("{near}", ""), loop.replace("{near}", "{avial.near}")
+    question = "%q = arith.cmpf ogt, %c, %c : f64  scf.if %q"
+    versions = far, near, f"{question} {{ {far} }} else {{ {near} }}"
+    cycles = [(_times(each)["S"].cycles - BRANCH_MISS_CYCLES) / (N - 1) for each in versions]
+    assert cycles[0] == pytest.approx(FAR_FUNCTION_CYCLES)
+    assert cycles[1] == pytest.approx(16 / VECTOR_UNITS / LANES, rel=1e-2)
+    assert cycles[2] == pytest.approx(cycles[1], rel=0.1)

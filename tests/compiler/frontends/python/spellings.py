@@ -1550,3 +1550,51 @@ def pythons_remainder(x, y):
 @case(lambda: (F(4).astype(np.float32), 3.0, -2.0))
 def pythons_floats(a, x, y):
     return a * math.atan2(x, y), a * math.copysign(x, y), math.isnan(x) + 1
+
+
+@case(lambda: (line(8), 3), lambda: (line(40), 3))
+def masked_and_masked_again(a, n):
+    b = a[a > 1]
+    c = b[b < 6]
+    for i in range(n):
+        b = b[b > i]
+    return c.sum(), c * 2, b.sum(), b[b > 4]
+
+
+@case(lambda: (line(8),), lambda: (line(40),))
+def masked_and_written(a):
+    b = a[a > 1]
+    c = b
+    b += 1
+    b[b > 5] = 0
+    b[0] = 9
+    d = b[1:3]
+    d[0] = 50
+    np.add(b, 1, out=b)
+    np.add.at(b, np.array([0, 0]), 2.0)
+    e = a[a > 2]
+    for i in range(len(e)):
+        e[i] = e[i] * 2 + i
+    return b, c, e, a
+
+
+@case(lambda: (line(8),), lambda: (line(40),))
+def masked_and_handed_on(a):
+    def clear(x):
+        x[1] = 0
+
+    b = a[a > 1]
+    clear(b)
+    c = a[a > 2]
+    c.sort()
+    c.fill(3.0)
+    return b.sum(), c.sum()
+
+
+@case(lambda: (line(8),))
+def masked_by_another_of_that_name(a):
+    m = a > 2
+    b = a[m]
+    m = a < 5
+    c = a[m]
+    return b + c, (b * 2 + b).sum()

@@ -52,8 +52,8 @@ ALL = [
     "masked_shape*", "masked_2d*", "masked_empty*", "cumsum-*", "sort-0", "sort-2", "argsort-1",
     "max_*", "argmax_nan*", "diag_view*", "bincount*", "dict_comp*", "cond_lambda*",
     "raise_within*", "reshaped_*", "shape_assigned*", "drawn_at_random*", "fmod_of_integers-0",
-    "values_of*", "sums_as*", "kinds_of*", "points_*", "signs_*", "pythons_*", "out_*",
-    "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
+    "values_of*", "sums_as*", "kinds_of*", "points_*", "signs_*", "pythons_*", "masked_and*-0",
+    "masked_by*", "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
     "returned_diagonal*", "logspace*",
 )  # fmt: skip
 @pytest.mark.parametrize(("function", "make"), ALL)
