@@ -1351,6 +1351,12 @@ LAUNCHED = Pipeline(
     "the kernels of loops, from what the CPU would run",
     (
         Row(
+            "convert-complex-to-standard",
+            what="Lowers complex arithmetic to real arithmetic.",
+            why="Before kernels-to-gpu: an absolute value has a square root in it.",
+            on=_FUNCTION,
+        ),
+        Row(
             "kernels-to-gpu",
             what="Makes a module of the gpu dialect of each kernel, with pointers for arrays.",
             why="On code for the CPU in its last form: the device computes what that says.",

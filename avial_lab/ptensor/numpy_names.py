@@ -230,8 +230,11 @@ class NumpyNames:
         def at(a: Array, indices: Any, b: Any) -> None:
             a[...] = self.numpys(f"{ufunc.__name__}.at")(a, indices, b)
 
+        def reduceat(array: Any, indices: Any, axis: int = 0) -> Array:
+            return self.numpys(f"{ufunc.__name__}.reduceat")(self.asarray(array), indices, axis)
+
         function.outer, function.accumulate = outer, accumulate
-        function.reduce, function.at = reduce, at
+        function.reduce, function.at, function.reduceat = reduce, at, reduceat
         return function
 
     # -- comparing ---------------------------------------------------------------------------------

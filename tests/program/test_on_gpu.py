@@ -66,6 +66,8 @@ def check(program: Program, cluster: Cluster, seed: int) -> Trace:
         assert by_places(trace.copies) == by_places(program.plan.copies)
         assert trace.taken_bytes == program.plan.taken_bytes
         assert predicted.bytes_sent == program.plan.bytes_moved
+        moves = sorted(map(repr, program.plan.moves))
+        assert sorted(map(repr, trace.moves)) == sorted(map(repr, predicted.moves)) == moves
     return trace
 
 

@@ -64,6 +64,7 @@ b + 1j > 2, b * 1j <= b * 1j, (b[::-1] + 1j * b) >= b + 2j, 4 < b - 1j
 np.lib.stride_tricks.sliding_window_view(c, (2, 3))
 np.lib.stride_tricks.sliding_window_view(c, 2, axis=1)
 np.lib.stride_tricks.sliding_window_view(b, 3)
+np.add.reduceat(b, [0, 2]), np.maximum.reduceat(c, [0, 3], 1)
 np.unique(a[:, :2] % 2, axis=0), np.unique(c % 5, axis=1, return_index=True)[1], np.tile([1, 2], 2)
 np.fabs(-b), np.fmod(b, 3)
 b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchsorted(3.0)

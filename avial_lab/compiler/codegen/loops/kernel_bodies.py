@@ -33,6 +33,15 @@ _EXACT = frozenset(
 )  # fmt: skip
 """Functions that have one right value, which every device computes."""
 
+_COMPLEX = frozenset(
+    f"complex.{name}"
+    for name in (
+        "abs", "add", "bitcast", "conj", "constant", "create", "div", "eq", "im", "mul", "neg",
+        "neq", "re", "sub",
+    )
+)  # fmt: skip
+"""Of these MLIR makes arithmetic of real numbers, the same for every device."""
+
 _CONTROL = frozenset(
     {
         *FORS, "affine.parallel", "scf.parallel", "affine.if", "scf.if", "scf.while",
@@ -60,8 +69,9 @@ def first_without_kernel(phase: ir.Operation) -> tuple[ir.Operation, str] | None
 def why_not_in_thread(op: ir.Operation) -> str:
     """Why no thread does that; "" where threads do."""
     kinds = [value.type for value in (*op.operands, *op.results)]
-    if any(_is_complex(kind) for kind in kinds):
-        return "its numbers are complex"
+    if op.name.startswith("complex."):
+        name = op.name.removeprefix("complex.")
+        return "" if op.name in _COMPLEX else f"{name} of complex numbers is computed by the CPU"
     if any(isinstance(kind, ir.VectorType) for kind in kinds):
         return "its numbers are vectors"
     if op.name.startswith("math."):
@@ -85,11 +95,6 @@ def why_not_in_thread(op: ir.Operation) -> str:
     if op.name in _CONTROL or op.name in _MEMORY or is_pure(op):
         return ""
     return f"it has {op.name}"
-
-
-def _is_complex(kind: ir.Type) -> bool:
-    element = ir.MemRefType(kind).element_type if isinstance(kind, ir.MemRefType) else kind
-    return isinstance(element, ir.ComplexType)
 
 
 @dataclass(frozen=True)

@@ -285,8 +285,10 @@ def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:
 
 def _words(kind: ir.Type) -> int:
     """Two for a number, of up to 128 bits; of a descriptor pointers, offset, extents, strides."""
+    if not str(kind).startswith("!llvm.struct<(ptr"):
+        return 2
     rank = re.search(r"array<(\d+) x i64>", str(kind))
-    return 2 if not isinstance(kind, llvm.StructType) else 3 + 2 * int(rank[1] if rank else 0)
+    return 3 + 2 * int(rank[1] if rank else 0)
 
 
 def _carried(kind: ir.Type, call: ir.Operation) -> ir.Type:
@@ -298,6 +300,9 @@ def _carried(kind: ir.Type, call: ir.Operation) -> ir.Type:
         return ir.IntegerType.get_signless(64)
     if isinstance(kind, ir.IntegerType | ir.FloatType):
         return kind
+    if isinstance(kind, ir.ComplexType):
+        part = ir.ComplexType(kind).element_type
+        return ir.Type.parse(f"!llvm.struct<({part}, {part})>")
     raise PassError(
         f"a number of type {kind} is not yet passed to a device",
         span=span_of(call.location),
@@ -337,7 +342,7 @@ def _slot(room: ir.Value, offset: int) -> ir.Value:
 def _as_carried(value: ir.Value, kind: ir.Type) -> ir.Value:
     if isinstance(value.type, ir.IndexType):
         return arith.index_cast(kind, value)
-    if isinstance(value.type, ir.MemRefType):
+    if isinstance(value.type, ir.MemRefType | ir.ComplexType):
         return ir.Operation.create(CAST, [kind], [value]).result
     return value
 
@@ -381,6 +386,6 @@ def _write_launched(
 def _as_argument(value: ir.Value, kind: ir.Type) -> ir.Value:
     if isinstance(kind, ir.IndexType):
         return arith.index_cast(kind, value)
-    if isinstance(kind, ir.MemRefType):
+    if isinstance(kind, ir.MemRefType | ir.ComplexType):
         return ir.Operation.create(CAST, [kind], [value]).result
     return value

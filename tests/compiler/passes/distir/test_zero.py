@@ -71,6 +71,10 @@ slow = pytest.mark.slow
         pytest.param("adamw lr=0.1", "horizontal 2 w:1, data 3, zero 2", marks=slow),
         pytest.param("adamw lr=0.1", "data 3, zero 1, horizontal 2 w:1", marks=slow),
         pytest.param("adamw lr=0.1", "data 2, zero 2, pipeline 1 x 2", marks=slow),
+        pytest.param("adamw lr=0.1", "data 3, collectives doubling, zero 1, fuse", marks=slow),
+        pytest.param("adamw lr=0.1", "data 3, zero 3, fuse, collectives tree", marks=slow),
+        pytest.param("momentum lr=0.1", "data 5, zero 0, collectives doubling", marks=slow),
+        pytest.param("adamw lr=0.1", "data 4, zero 2, overlap, collectives", marks=slow),
     ],
 )
 def test_three_steps_are_the_sequential_ones(rule: str, parallel: str) -> None:
