@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ class Assignments(Expressions):
         found = self.expression(value)
         if len(targets) > 1 and isinstance(found, Lazy):
             found = self._kept(found)
+        if isinstance(found, Lazy) and _is_part(value):  # NumPy writes through it
+            found = replace(self.arrays.materialised(found), copied=True)
         for target in targets:
             self._bind(target, found)
 
@@ -90,7 +93,7 @@ class Assignments(Expressions):
                 after = self.binary(op, before, self.expression(value))
                 self.bind_name(name, after)
             case ast.Subscript(base, index):
-                array = self._array(self.expression(base), base)
+                array = self._target(self.expression(base), base)
                 places = self.indices(index, array)
                 if _is_picked(places):
                     old = self._picked(array, places, index)
@@ -121,7 +124,7 @@ class Assignments(Expressions):
 
     def _store(self, target: ast.Subscript, value: Value) -> None:
         base = self.expression(target.value)
-        array = self._array(base, target.value)
+        array = self._target(base, target.value)
         if isinstance(value, Listed):
             value = value.array
         if isinstance(value, tuple):
@@ -141,6 +144,16 @@ class Assignments(Expressions):
             else:
                 self.arrays.assign(part, value)
 
+    def _target(self, value: Value, node: ast.expr) -> Array:
+        """What elements are stored to."""
+        if isinstance(value, Lazy) and _is_part(node):
+            raise self.refused(
+                "the parts of complex numbers are not assigned to here",
+                "assign whole numbers: a[i] = complex(re, im)",
+                node=node,
+            )
+        return self._array(value, node)
+
     def _put(self, array: Array, places: Sequence[Any], value: Operand) -> None:
         """Assignment under a mask, or to places that arrays name."""
         if _is_mask(places[0]):
@@ -154,3 +167,8 @@ class Assignments(Expressions):
                 "a complex number is no real one", "take its .real", TypeError, node=node
             )
         self.arrays.store(value, part, [])
+
+
+def _is_part(node: ast.expr) -> bool:
+    """Whether it is the real or the imaginary part of something."""
+    return isinstance(node, ast.Attribute) and node.attr in ("real", "imag")

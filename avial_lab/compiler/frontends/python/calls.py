@@ -433,6 +433,8 @@ class Calls(Creation):
         return self.function(_METHODS[method.name], [method.of, *args], named, node)
 
     def astype(self, x: Value, dtype: Value, copy: Value | None = None) -> Value:
+        if copy is not None and getattr(copy, "known", None) is False:
+            return self.same_array(x, dtype)
         found = self.t.operand(self._as_kind(x, self.dtype(dtype)))
         return found if isinstance(found, Number) else self.t.arrays.materialised(found)
 
@@ -645,7 +647,8 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.linspace: _method_of("linspace"),
     np.copy: _method_of("copy"),
     np.array: _method_of("as_array"),
-    np.asarray: _method_of("as_array"),
+    np.asarray: _method_of("same_array"),
+    np.ascontiguousarray: _method_of("contiguous"),
     np.dot: _method_of("dot"),
     np.outer: _method_of("outer"),
     np.ndarray: _method_of("empty"),

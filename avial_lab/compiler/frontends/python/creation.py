@@ -393,6 +393,19 @@ class Creation(Reductions):
             found = self.t.operand(self._as_kind(found, self.dtype(dtype, found.kind)))
         return found if isinstance(found, Number) else self.t.arrays.materialised(found)
 
+    def same_array(self, a: Value, dtype: Value | None = None) -> Value:
+        """np.asarray: no copy of an array of that kind."""
+        if isinstance(a, Array) and (dtype is None or self.dtype(dtype).dtype == a.kind.dtype):
+            return a
+        return self.as_array(a, dtype)
+
+    def contiguous(self, a: Value, dtype: Value | None = None) -> Value:
+        """np.ascontiguousarray: no copy of one that lies row by row."""
+        found = self.same_array(a, dtype)
+        if isinstance(found, Array) and not found.is_whole:  # of which NumPy may hand back the part
+            return replace(self.t.arrays.materialised(found), copied=True)
+        return found
+
     def dot(self, a: Value, b: Value) -> Value:
         left, right = self.t.operand(a), self.t.operand(b)
         if isinstance(left, Number) or isinstance(right, Number):

@@ -83,6 +83,9 @@ class Elementwise:
         return self.t.arrays.materialised(found) if isinstance(found, Array) else found
 
     def _part(self, value: Operand, name: str) -> Value:
+        if isinstance(value, Array) and name == "real" and not value.kind.is_complex:
+            return value
+
         def part(x: Number) -> Number:
             if not x.kind.is_complex:
                 return x if name == "real" else self.t.a.cast(constant(0), x.kind)

@@ -1598,3 +1598,33 @@ def masked_by_another_of_that_name(a):
     m = a < 5
     c = a[m]
     return b + c, (b * 2 + b).sum()
+
+
+@case(lambda: (line(12).reshape(3, 4),))
+def same_arrays_written(a):
+    b = np.asarray(a)
+    b[0] += 1
+    c = a.astype(np.float64, copy=False)
+    c[1, 1] = 50
+    d = a.real
+    d *= 2
+    e = np.ascontiguousarray(a)
+    e[2] = np.ascontiguousarray(a.T)[0, 1]
+    return b.sum()
+
+
+@case(lambda: (line(12).reshape(3, 4),))
+def contiguous_part_written(a):
+    b = np.ascontiguousarray(a[1:])
+    b[0] = 1
+
+
+@case(lambda: (line(3) + 1j,))
+def part_of_complex_written(a):
+    a.imag[0] = 7
+
+
+@case(lambda: (line(3) + 1j,))
+def part_of_complex_named_and_written(a):
+    b = a.real
+    b[0] = 7

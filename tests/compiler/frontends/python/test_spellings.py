@@ -33,6 +33,9 @@ REFUSED = {
     "returns_one_or_nothing": "a branch returns a value, and another one nothing",
     "returns_the_callers_or_another": "an array of the caller's, and another one does not",
     "rounded_to_digits": "Python's floats are not rounded to digits here",
+    "contiguous_part_written": "a copy of a part in another shape",
+    "part_of_complex_written": "the parts of complex numbers are not assigned to here",
+    "part_of_complex_named_and_written": "a copy of a part in another shape",
     "signs_of_bools": "np.sign takes no bools",
     "cond_lambda": "both sides of a condition are numbers here",
 }
@@ -53,7 +56,8 @@ ALL = [
     "max_*", "argmax_nan*", "diag_view*", "bincount*", "dict_comp*", "cond_lambda*",
     "raise_within*", "reshaped_*", "shape_assigned*", "drawn_at_random*", "fmod_of_integers-0",
     "values_of*", "sums_as*", "kinds_of*", "points_*", "signs_*", "pythons_*", "masked_and*-0",
-    "masked_by*", "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
+    "masked_by*", "same_arrays*", "contiguous_part*", "part_of*",
+    "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
     "returned_diagonal*", "logspace*",
 )  # fmt: skip
 @pytest.mark.parametrize(("function", "make"), ALL)
