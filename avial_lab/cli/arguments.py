@@ -199,7 +199,7 @@ def argument_parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--batch",
         metavar="N",
-        help="of mlp:LAYERSxWIDTH: rows; with --costs several, apart by commas",
+        help="rows of mlp:LAYERSxWIDTH; with --costs also 512,1024",
     )
     search.add_argument(
         "--costs", choices=COSTS, help="of mlp:LAYERSxWIDTH: as microsoft/dist-ir simulates it"

@@ -81,9 +81,7 @@ def test_nothing_to_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_network_by_its_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    """By our own costs: three devices, and rows that they do not share evenly, are as good as
-    others. One transform's words are built and run in `test_models.py`; here they are simulated.
-    """
+    """By our own costs: three devices, and rows that they do not share evenly, are feasible."""
     line = ["search", "mlp:3x8", "--batch", "7", "--devices", "3", "--simulate", "1", "--json"]
     assert main(line) == 0
     facts = json.loads(capsys.readouterr().out)
