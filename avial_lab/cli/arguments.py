@@ -172,7 +172,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "model", metavar="MODEL", help="FILE.onnx, FILE.mlir (a function on tensors), or mlp:8x512"
     )
     search.add_argument(
-        "--devices", required=True, metavar="N", help="how many devices; of mlp: also 1,2,4"
+        "--devices", required=True, metavar="N", help="how many devices; with --costs also 1,2,4"
     )
     _of_a_model(search)
     search.add_argument(
@@ -197,7 +197,9 @@ def argument_parser() -> argparse.ArgumentParser:
         "--simulate", type=int, default=10, metavar="N", help="how many of the best by events"
     )
     search.add_argument(
-        "--batch", metavar="N", help="of mlp:LAYERSxWIDTH: rows; several numbers apart by commas"
+        "--batch",
+        metavar="N",
+        help="rows of mlp:LAYERSxWIDTH; with --costs also 512,1024",
     )
     search.add_argument(
         "--costs", choices=COSTS, help="of mlp:LAYERSxWIDTH: as microsoft/dist-ir simulates it"

@@ -12,6 +12,7 @@ from avial_lab.compiler.requests import Simulate, Source, WeighLayers
 from avial_lab.core.errors import AvialError, OptionError, ScheduleError
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.topology import Topology
+from avial_lab.planning.distir_costs import Mlp
 from avial_lab.planning.model_costs import Machine
 from avial_lab.planning.model_search import ModelSearch, SearchRow, over_memory, search_model
 from avial_lab.planning.simulator.ranks import Resources, Ways
@@ -47,6 +48,33 @@ def machine_of(topology: Topology, *, memory_bytes: float | None = None) -> Mach
             for node, cores in zip(nodes, topology.cores_of_rank, strict=True)
         ),
     )
+
+
+def mlp_source(model: Mlp, rows: int) -> Source:
+    """A step of training, in f32: products and max(0, x) by turns, the sum of squared errors, and
+    weights that follow their gradients.
+    """
+    t, w = f"tensor<{rows}x{model.width}xf32>", f"tensor<{model.width}x{model.width}xf32>"
+    weights = [f"w{k}" for k in range(model.layers)]
+    given = ", ".join([f"%x: {t}", f"%y: {t}", *(f"%{name}: {w}" for name in weights)])
+    lines = [f"%zero = arith.constant dense<0.0> : {t}"]
+    last = "%x"
+    for k, name in enumerate(weights):
+        into = f"outs(%zero : {t}) -> {t}"
+        lines.append(f"%p{k} = linalg.matmul ins({last}, %{name} : {t}, {w}) {into}")
+        lines.append(f"%h{k} = arith.maximumf %p{k}, %zero : {t}")
+        last = f"%h{k}"
+    lines += [
+        f"%e = arith.subf {last}, %y : {t}",
+        f"%s = arith.mulf %e, %e : {t}",
+        "%none = arith.constant dense<0.0> : tensor<f32>",
+        f"%loss = linalg.reduce {{ arith.addf }} ins(%s : {t}) outs(%none : tensor<f32>) "
+        "dimensions = [0, 1]",
+        "return %loss : tensor<f32>",
+    ]
+    body = "".join(f"  {line}\n" for line in lines)
+    text = f"func.func @mlp({given}) -> tensor<f32> {{\n{body}}}\n"
+    return Source(text, str(model), gradient="+".join(weights), update="sgd")
 
 
 def search(

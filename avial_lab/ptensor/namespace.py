@@ -505,6 +505,7 @@ class Namespace(NumpyNames, Library):
     # -- shapes ------------------------------------------------------------------------------------
 
     def permute_dims(self, x: Array, /, axes: Sequence[int]) -> Array:
+        x = self.asarray(x)
         order = tuple(axes)
         if sorted(a % max(x.ndim, 1) for a in order) != list(range(x.ndim)):
             raise ValueError(f"axes {order} do not name each of {x.ndim} dimensions once")
@@ -536,6 +537,7 @@ class Namespace(NumpyNames, Library):
 
     def reshape(self, x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
         """A new array: where NumPy would give a view, a change of one is not seen in the other."""
+        x = self.asarray(x)
         wanted = _reshaped(x.size, _shape(shape), x.shape)
         if wanted == x.shape and not copy:
             return x

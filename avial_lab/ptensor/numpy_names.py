@@ -58,7 +58,12 @@ _BY_POSITION: Mapping[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("zeros", "ones", "empty", "asarray", "zeros_like", "ones_like", "empty_like"),
                     (1, ("dtype", "order"))),
     **dict.fromkeys(("full", "full_like"), (2, ("dtype", "order"))),
-    **dict.fromkeys(("roll", "repeat", "take"), (2, ("axis",))),
+    **dict.fromkeys(("roll", "repeat", "take", "take_along_axis"), (2, ("axis",))),
+    **dict.fromkeys(("amax", "amin"), (1, ("axis", "out", "keepdims"))),
+    "count_nonzero": (1, ("axis",)),
+    "linspace": (3, ("endpoint",)),
+    "searchsorted": (2, ("side", "sorter")),
+    "tensordot": (2, ("axes",)),
     "eye": (2, ("k", "dtype")),
     "diff": (1, ("n", "axis")),
 }  # fmt: skip
@@ -67,7 +72,8 @@ _BY_POSITION: Mapping[str, tuple[int, tuple[str, ...]]] = {
 _OF_ARRAYS = frozenset(
     {"sum", "prod", "mean", "min", "max", "any", "all", "var", "std", "argmax", "argmin", "flip",
      "sort", "argsort", "tril", "triu", "zeros_like", "ones_like", "empty_like", "full_like",
-     "roll", "repeat", "take", "diff"}
+     "roll", "repeat", "take", "take_along_axis", "amax", "amin", "count_nonzero", "searchsorted",
+     "tensordot", "diff"}
 )  # fmt: skip
 
 _NOTHING = {"kind": None, "order": None, "subok": False, "where": np._NoValue, "like": None}
@@ -224,8 +230,11 @@ class NumpyNames:
         def at(a: Array, indices: Any, b: Any) -> None:
             a[...] = self.numpys(f"{ufunc.__name__}.at")(a, indices, b)
 
+        def reduceat(array: Any, indices: Any, axis: int = 0) -> Array:
+            return self.numpys(f"{ufunc.__name__}.reduceat")(self.asarray(array), indices, axis)
+
         function.outer, function.accumulate = outer, accumulate
-        function.reduce, function.at = reduce, at
+        function.reduce, function.at, function.reduceat = reduce, at, reduceat
         return function
 
     # -- comparing ---------------------------------------------------------------------------------

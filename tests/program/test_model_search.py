@@ -78,3 +78,19 @@ def test_nothing_to_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     file.write_text(text.replace(" return", "\n  return"))
     assert main(["search", str(file), "--devices", "2"]) == 1
     assert "has no weights that a search could divide" in capsys.readouterr().err
+
+
+def test_a_network_by_its_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    """By our own costs: three devices, and rows that they do not share evenly, are feasible."""
+    line = ["search", "mlp:3x8", "--batch", "7", "--devices", "3", "--simulate", "1", "--json"]
+    assert main(line) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["model"] == "mlp:3x8"
+    assert {(r["d"], r["h"], r["p"]) for r in facts["rows"] if r["feasible"]} >= {
+        (3, 1, 1), (1, 3, 1), (1, 1, 3),
+    }  # fmt: skip
+    assert facts["best"]["simulated_s"] is not None
+    assert main([*line, "--batch", "7,8"]) == 1
+    assert "--costs distir takes several" in capsys.readouterr().err
+    assert main([*line, "--update", "adamw"]) == 1
+    assert "--update is for a model in a file" in capsys.readouterr().err

@@ -21,7 +21,7 @@ LINES = """
 np.sum(a, 0), np.max(a, 1), np.mean(b, 0), a.sum(0), np.std(b, ddof=1), np.sum([1, 2, 3])
 np.all(a > 0, 1)
 np.zeros((2, 2), int), np.ones(3, np.float32), np.full(2, 7, np.int8), np.array([1, 2], float)
-np.eye(3, k=1)
+np.eye(3, k=1), np.linspace(0, 1, 5, False)
 np.array([b.max(), b.min()]), np.array([[b[0], 1.0], [b[1], 2.0]]), np.array([a[0], a[1]]) + 1
 np.concatenate((a, a), 1), np.vstack([b, b]), np.hstack((b, b)), np.column_stack((b, b))
 np.c_[b, b], np.r_[b, 0:3]
@@ -31,6 +31,9 @@ np.where(b > 2)[0], np.where(b > 2, 1, 0), np.argwhere(a > 2), np.flatnonzero(b 
 np.extract(b > 1, b)
 np.roll(b, 1, 0), np.sort(a, 0), np.flip(b, 0), np.triu(s, 1), np.repeat(b, 2), np.diff(c, 1, 0)
 np.take(b, [0, 2])
+np.tensordot(s, s, 1), np.count_nonzero(a, 0)
+np.amax(a, 1), np.amin(a, 0)
+np.take_along_axis(a, np.argsort(a, 1), 1), np.searchsorted(b, [2.0, 3.0], "right")
 np.isclose(b, b + 1e-9), np.allclose(b, b), np.array_equal(a, a), np.array_equal(a, b)
 np.diag(b), np.diag(s), np.diag([1, 2], -1), np.trace(s), np.identity(2), np.fliplr(a)
 np.swapaxes(c, 0, 1)
@@ -61,6 +64,7 @@ b + 1j > 2, b * 1j <= b * 1j, (b[::-1] + 1j * b) >= b + 2j, 4 < b - 1j
 np.lib.stride_tricks.sliding_window_view(c, (2, 3))
 np.lib.stride_tricks.sliding_window_view(c, 2, axis=1)
 np.lib.stride_tricks.sliding_window_view(b, 3)
+np.add.reduceat(b, [0, 2]), np.maximum.reduceat(c, [0, 3], 1)
 np.unique(a[:, :2] % 2, axis=0), np.unique(c % 5, axis=1, return_index=True)[1], np.tile([1, 2], 2)
 np.fabs(-b), np.fmod(b, 3)
 b.clip(2, 4), s.trace(), s.diagonal(), c.squeeze(), c.swapaxes(0, 1), b.searchsorted(3.0)

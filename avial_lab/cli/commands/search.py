@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.model_search import MOST_DEVICES, ModelSearch, SearchRow
 from avial_lab.planning.search_explanation import explained
-from avial_lab.planning.strategy_search import COSTS, StrategyRow, model_called, search_strategies
+from avial_lab.planning.strategy_search import StrategyRow, model_called, search_strategies
 from avial_lab.program.inputs import parse_inputs, parse_numbers
-from avial_lab.program.model_search import searched
+from avial_lab.program.model_search import mlp_source, searched
 
 
 def search_command(options: argparse.Namespace) -> int:
@@ -27,7 +28,9 @@ def search_command(options: argparse.Namespace) -> int:
         return _search_file(path, options)
     if options.batch is None:
         raise OptionError("how many rows has a batch?", hint="--batch 4096")
-    _check_is_of_a_file(options)
+    if options.costs is None:
+        return _search_mlp(options)
+    _check_is_of_a_file(options, _NOT_DISTIRS)
     found = search_strategies(
         model_called(options.model),
         _numbers("--batch", options.batch),
@@ -40,7 +43,7 @@ def search_command(options: argparse.Namespace) -> int:
         facts = {
             **({"explained": told[0]} if told else {}),
             "model": str(found.model),
-            "costs": options.costs or COSTS[0],
+            "costs": options.costs,
             "rows": [_facts(row) for row in found.rows],
             "best": best and _facts(best),
         }
@@ -50,23 +53,32 @@ def search_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_is_of_a_file(options: argparse.Namespace) -> None:
+_OF_A_FILE = ("loss", "of", "gradient", "update", "numbers", "inputs")
+_NOT_DISTIRS = (*_OF_A_FILE, "topology")
+_FLAGS = {"numbers": "-D", "inputs": "--in"}
+
+
+def _check_is_of_a_file(options: argparse.Namespace, names: Sequence[str]) -> None:
     """OptionError for what mlp:LAYERSxWIDTH has not."""
-    given = {
-        "--loss": options.loss,
-        "--of": options.of,
-        "--gradient": options.gradient,
-        "--update": options.update,
-        "--topology": options.topology,
-        "-D": options.numbers,
-        "--in": options.inputs,
-    }
-    wrong = next((flag for flag, value in given.items() if value), None)
+    wrong = next((name for name in names if getattr(options, name)), None)
     if wrong is not None:
+        own = " on a machine of its own" if "topology" in names else ""
         raise OptionError(
-            f"{wrong} is for a model in a file",
-            hint="mlp:LAYERSxWIDTH is trained as microsoft/dist-ir does it, on its own machine",
+            f"{_FLAGS.get(wrong, f'--{wrong}')} is for a model in a file",
+            hint=f"mlp:LAYERSxWIDTH is trained as microsoft/dist-ir does it{own}",
         )
+
+
+def _search_mlp(options: argparse.Namespace) -> int:
+    """Of one step of its training, by the same costs as models in files."""
+    _check_is_of_a_file(options, _OF_A_FILE)
+    rows, *more = _numbers("--batch", options.batch)
+    if more or not rows:
+        raise OptionError(
+            f"--batch {options.batch}", hint="one number of rows; --costs distir takes several"
+        )
+    model = model_called(options.model)
+    return _searched(mlp_source(model, rows), str(model), options)
 
 
 def _check_explained(options: argparse.Namespace) -> None:
@@ -81,6 +93,19 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
             "--batch and --costs are for mlp:LAYERSxWIDTH",
             hint="a file says itself how many rows it has, and -D binds dimensions",
         )
+    if path.suffix == SUFFIX:
+        arrays, scalars = parse_inputs(options.inputs)
+        model = model_of(path, arrays, scalars | parse_numbers(options.numbers))
+        how = {"optimizer": options.update} if options.update else {}
+        source = model.source(options.loss or "", of=options.of, **how)
+    else:
+        gradient = "+".join((options.gradient or "").split())
+        update = options.update or ""
+        source = Source(read_text(path), str(path), gradient=gradient, update=update)
+    return _searched(source, str(path), options)
+
+
+def _searched(source: Source, name: str, options: argparse.Namespace) -> int:
     devices, *more = _numbers("--devices", options.devices)
     if more or not 1 <= devices <= MOST_DEVICES:
         raise OptionError(f"--devices {options.devices}", hint=f"one number, 1 to {MOST_DEVICES:,}")
@@ -91,15 +116,6 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
             f"{options.topology} has {topology.ranks:,} ranks, not {devices:,}",
             hint="ask for fewer devices",
         )
-    if path.suffix == SUFFIX:
-        arrays, scalars = parse_inputs(options.inputs)
-        model = model_of(path, arrays, scalars | parse_numbers(options.numbers))
-        how = {"optimizer": options.update} if options.update else {}
-        source = model.source(options.loss or "", of=options.of, **how)
-    else:
-        gradient = "+".join((options.gradient or "").split())
-        update = options.update or ""
-        source = Source(read_text(path), str(path), gradient=gradient, update=update)
     found: ModelSearch | None = None
     try:
         for each in searched(
@@ -124,7 +140,7 @@ def _search_file(path: Path, options: argparse.Namespace) -> int:
     best = found.best
     facts = {
         **({"explained": told[0]} if told else {}),
-        "model": str(path),
+        "model": name,
         "devices": devices,
         "rows": [_facts_of_file(row) for row in found.rows],
         "best": best and _facts_of_file(best),

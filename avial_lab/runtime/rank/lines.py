@@ -23,8 +23,8 @@ import numpy as np
 _SIZE = struct.Struct("<Q")
 _RECEIVED_BYTES = 1 << 16
 
-STAGE_BYTES = 1 << 20
-"""Of each half of the memory that both ends see: it stays in a core's cache."""
+STAGE_BYTES, PARTS = 1 << 20, 4
+"""Of each part of the memory that both ends see: it stays in a core's cache."""
 
 LEAST_STAGED = 1 << 18
 """Bytes of an array from which on it goes through that memory."""
@@ -35,8 +35,8 @@ _READY, _TAKEN = b"r", b"t"
 class Line:
     """One end of a line: a socket, and the memory that both ends see, where the system has such.
 
-    Arrays that are large go through its halves in turn: one end fills a half while the other copies
-    what is in the other.
+    Arrays that are large go through its parts in turn: one end fills some while the other copies
+    what is in others.
     """
 
     def __init__(self, end: socket.socket, stage: np.ndarray | None = None) -> None:
@@ -68,11 +68,11 @@ class Line:
             return
         source, waiting = np.frombuffer(data, np.uint8), 0
         for k, low in enumerate(range(0, len(source), STAGE_BYTES)):
-            if waiting == 2:
+            if waiting == PARTS:
                 self.read(1)
                 waiting -= 1
             part = source[low : low + STAGE_BYTES]
-            self.stage[k % 2, : len(part)] = part
+            self.stage[k % PARTS, : len(part)] = part
             self.write(_READY)
             waiting += 1
         self.read(waiting)
@@ -85,7 +85,7 @@ class Line:
         for k, low in enumerate(range(0, len(target), STAGE_BYTES)):
             part = target[low : low + STAGE_BYTES]
             self.read(1)
-            part[:] = self.stage[k % 2, : len(part)]
+            part[:] = self.stage[k % PARTS, : len(part)]
             self.write(_TAKEN)
 
 
@@ -109,7 +109,7 @@ def connected(path: str) -> Line:
         return Line(end)
     memory = os.memfd_create("avial-line")
     try:
-        os.ftruncate(memory, 2 * STAGE_BYTES)
+        os.ftruncate(memory, PARTS * STAGE_BYTES)
         socket.send_fds(end, [b"m"], [memory])
         return Line(end, _stage(memory))
     finally:
@@ -128,8 +128,8 @@ def accepted(end: socket.socket) -> Line:
 
 
 def _stage(memory: int) -> np.ndarray:
-    mapped = mmap.mmap(memory, 2 * STAGE_BYTES)
-    return np.frombuffer(mapped, np.uint8).reshape(2, STAGE_BYTES)
+    mapped = mmap.mmap(memory, PARTS * STAGE_BYTES)
+    return np.frombuffer(mapped, np.uint8).reshape(PARTS, STAGE_BYTES)
 
 
 def send(line: Line, value: object) -> None:

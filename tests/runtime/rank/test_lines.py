@@ -22,7 +22,7 @@ from avial_lab.runtime.rank.lines import (
 )
 
 SIZES = [0, 5, LEAST_STAGED - 1, LEAST_STAGED]
-SIZES += [STAGE_BYTES, 2 * STAGE_BYTES + 1, 5 * STAGE_BYTES - 7]
+SIZES += [STAGE_BYTES, 2 * STAGE_BYTES + 1, 9 * STAGE_BYTES - 7]
 
 
 def ends(folder: Path, *, shared: bool) -> tuple[Line, Line]:

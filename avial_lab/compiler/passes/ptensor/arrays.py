@@ -51,9 +51,10 @@ class Arrays:
     def tell(self, function: ir.Operation) -> None:
         """How what the function is given lies, on its arguments."""
         arguments = list(self.entry.arguments)
-        before = function.attributes.get("arg_attrs")
-        written = [{item.name: item.attr for item in each} for each in before or ()]
-        written = written or [{} for _ in arguments]
+        written: list[dict[str, ir.Attribute]] = [{} for _ in arguments]
+        if "arg_attrs" in function.attributes:
+            before = ir.ArrayAttr(function.attributes["arg_attrs"])
+            written = [{item.name: item.attr for item in ir.DictAttr(each)} for each in before]
         for argument, attributes in zip(arguments, written, strict=True):
             if argument in self.lies:
                 attributes[LIES] = _i64(self.lies[argument])
