@@ -147,16 +147,17 @@ class Bodies:
                 local[each.value] = bufferization.to_tensor(kind, next(memories), restrict=True)
         for op in operations:
             _clone(op, local, boxes)
+        _fill_for_each([view.operation for view in ir.InsertionPoint.current.block.operations])
         totals: list[tuple[Output, ir.Value, ir.Value]] = []
+        written: list[tuple[ir.Value, ir.Value]] = []
         for each, memory in zip(outputs, memories, strict=True):
             into = memory
             if each.added is not None:
                 kind = ir.MemRefType.get(list(each.box.shape), each.kind.element_type)
                 into = memref.AllocOp(kind, [], []).result
                 totals.append((each, into, memory))
-            bufferization.MaterializeInDestinationOp(
-                None, local[each.value], into, restrict=True, writable=True
-            )
+            written.append((local[each.value], into))
+        _write_results(written)
         for each, part, total in totals:
             assert each.added is not None
             combine(part, None, total, each.added)
@@ -179,6 +180,59 @@ class Bodies:
                 continue
             first = self.module.regions[0].blocks[0]
             op.clone(ip=ir.InsertionPoint.at_block_begin(first))
+
+
+def _fill_for_each(operations: Sequence[ir.Operation]) -> None:
+    """What several sums begin with is made for each of them: none begins in another's memory."""
+    for op in operations:
+        if op.name != "linalg.fill":
+            continue
+        empty = op.operands[-1].owner
+        for use in list(op.results[0].uses)[1:]:
+            user, place = use.owner, use.operand_number
+            fresh = empty.clone(ip=ir.InsertionPoint(user)).results[0]
+            again = op.clone(ip=ir.InsertionPoint(user))
+            again.operands[len(again.operands) - 1] = fresh
+            user.operands[place] = again.results[0]
+
+
+def _write_results(written: Sequence[tuple[ir.Value, ir.Value]]) -> None:
+    """Each value to its memory, in which it is made where that can be.
+
+    `eliminate-empty-tensors` then has that memory hold what the value is made of, too, and trusts
+    that nobody else looks there. Where others do (`v1 = f(x); return v1 + v1, v1 + 1`), what they
+    make of it may still be there when the value is written, and is not yet where it is wanted. So
+    such a value is the last to be written; of several, the others are made elsewhere and copied.
+    """
+    apart = [pair for pair in written if not _is_made_alone(pair[0])]
+    for value, into in [*(pair for pair in written if pair not in apart), *apart]:
+        if (value, into) in apart[:-1]:
+            memory = bufferization.to_buffer(
+                ir.MemRefType.get(value.type.shape, value.type.element_type), value, read_only=True
+            )
+            memref.CopyOp(memory, into)
+            continue
+        bufferization.MaterializeInDestinationOp(None, value, into, restrict=True, writable=True)
+
+
+def _is_made_alone(value: ir.Value) -> bool:
+    """Whether each tensor that may become this one in place is read by what makes the next alone."""
+    for before in _becoming(value):
+        if len({use.owner for use in before.uses}) > 1 or not _is_made_alone(before):
+            return False
+    return True
+
+
+def _becoming(value: ir.Value) -> list[ir.Value]:
+    """Tensors whose memory may be this one's: of an operation on elements any operand."""
+    if isinstance(value.owner, ir.Block):
+        return []
+    op = value.owner
+    if op.name == "bufferization.to_tensor" or op.name == "arith.constant":
+        return []
+    named = op.name.startswith("linalg.")
+    inits = list(op.operands)[-len(op.results) :] if named else list(op.operands)
+    return [each for each in inits if is_tensor(each.type)]
 
 
 def combine(part: ir.Value, other: ir.Value | None, total: ir.Value, kind: Kind) -> None:

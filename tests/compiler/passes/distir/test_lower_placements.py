@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from avial_lab.core.errors import AvialError, ScheduleError
-from tests.compiler.passes.distir.divided import assert_divided_is_the_same
+from tests.compiler.passes.distir.divided import assert_divided_is_the_same, results_of
 from tests.compiler.passes.distir.training_step import arrays_of, training_step
 from tests.quick import examples
 from tests.tensor_functions import FunctionText, functions
@@ -79,6 +79,23 @@ ORDERS = (
 def test_a_training_step(parallel: str) -> None:
     text = training_step(rows=7, widths=(5, 6, 4, 3, 2))
     assert_divided_is_the_same(text, arrays_of(7, (5, 6, 4, 3, 2)), parallel, terms=256)
+
+
+def test_results_that_are_made_of_the_same() -> None:
+    """`v5` is made where `v1` is, and that is where `v2` is to be."""
+    t, one = "tensor<1xf64>", "tensor<1x1xf64>"
+    text = f"""func.func @f(%x: {one}) -> ({t}, {t}) {{
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : {t}
+  %z = linalg.fill ins(%zero : f64) outs(%e : {t}) -> {t}
+  %v1 = linalg.reduce {{ arith.addf }} ins(%x : {one}) outs(%z : {t}) dimensions = [0]
+  %v2 = arith.addf %v1, %v1 : {t}
+  %c = arith.constant dense<0.0> : {t}
+  %v5 = arith.addf %v1, %c : {t}
+  return %v5, %v2 : {t}, {t}
+}}"""
+    found = results_of(text, {"x": np.array([[0.25]])}, "data 1 %x:1")
+    assert (found["result0"], found["result1"]) == (0.25, 0.5)
 
 
 def test_a_result_that_is_a_number_and_an_argument_that_is_a_result() -> None:
