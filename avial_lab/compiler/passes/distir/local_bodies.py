@@ -216,7 +216,7 @@ def _write_results(written: Sequence[tuple[ir.Value, ir.Value]]) -> None:
 
 
 def _is_made_alone(value: ir.Value) -> bool:
-    """Whether each tensor that may become this one in place is read by what makes the next alone."""
+    """Whether what may become this one in place is read by what makes the next alone."""
     for before in _becoming(value):
         if len({use.owner for use in before.uses}) > 1 or not _is_made_alone(before):
             return False
