@@ -1127,8 +1127,10 @@ TO_LLVM_DIALECT = Pipeline(
         ),
         Row(
             "convert-vector-to-scf",
-            what="Lowers loads and stores of multi-dimensional vectors to loops.",
-            why="Before convert-scf-to-cf, which lowers its loops.",
+            what="Lowers loads and stores of multi-dimensional vectors, row by row.",
+            why="Unrolled: its loops keep a vector on the stack, anew in every iteration around "
+            "them. Before convert-scf-to-cf, which lowers the conditions that it makes.",
+            options="full-unroll=true",
             on=_FUNCTION,
         ),
         Row(
@@ -1279,8 +1281,10 @@ KERNELS = Pipeline(
         ),
         Row(
             "convert-vector-to-scf",
-            what="Lowers loads and stores of multi-dimensional vectors to loops.",
-            why="Before convert-scf-to-cf, which lowers its loops.",
+            what="Lowers loads and stores of multi-dimensional vectors, row by row.",
+            why="Unrolled, as for the CPU. Before convert-scf-to-cf, which lowers the conditions "
+            "that it makes.",
+            options="full-unroll=true",
             on=_KERNELS,
         ),
         Row(

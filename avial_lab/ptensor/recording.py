@@ -807,10 +807,6 @@ class _Lines:
         return name, kind, memory
 
 
-def _loaded(value: str, name: str, memory: str, kind: str) -> str:
-    return f'{value} = "ptensor.load"({name}) : ({memory}) -> {kind}'
-
-
 def _lines(parts: Sequence[Statement | Loop]) -> list[str]:
     lines = _Lines()
     for part in parts:
