@@ -58,8 +58,8 @@ def asked_for(
     peers: Sequence[str],
     taken: str,
 ) -> tuple[Sequence[str], Sizes, Sequence[str]]:
-    """The cases (all), their sizes, and whom to race. BindError for names that are none: of a case
-    of that `kind`, of a peer that does not take what is `taken`.
+    """The cases (all), their sizes, and whom to race: a peer that does not take what is `taken`
+    stays away, which is told. BindError for a name that is none of a case of that `kind`.
     """
     names = tuple(options.kernels) or tuple(cases)
     for name in names:
@@ -74,8 +74,8 @@ def asked_for(
     against = peers if options.against is PEERS else options.against
     for name in against:
         if name not in peers:
-            raise BindError(f"{name} does not take {taken}", hint=f"against {', '.join(peers)}")
-    return names, sizes[options.size], against
+            print(f"{name} is left out: it is not raced on {taken}", file=sys.stderr)
+    return names, sizes[options.size], [name for name in against if name in peers]
 
 
 def race_all(

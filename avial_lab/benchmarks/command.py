@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from avial_lab.benchmarks import PEERS, Configuration, race
-from avial_lab.benchmarks.contestants import ARRAY_PEERS, PYTHON_PEERS
+from avial_lab.benchmarks.contestants import ARRAY_PEERS, OTHER_PEERS, PYTHON_PEERS
 from avial_lab.benchmarks.html_report import report_html
 from avial_lab.benchmarks.json_report import report_facts
 from avial_lab.benchmarks.kernel_suite import POLYBENCH, SIZES, kernel_names
@@ -23,7 +23,7 @@ from avial_lab.compiler.options import CompileOptions, arguments
 from avial_lab.core.errors import BindError
 from avial_lab.program.tuning import TUNE, checked_budget
 
-_ALL_PEERS = tuple(dict.fromkeys((*PEERS, *ARRAY_PEERS)))
+_ALL_PEERS = tuple(dict.fromkeys((*PEERS, *ARRAY_PEERS, *PYTHON_PEERS, *OTHER_PEERS)))
 
 
 def race_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def race_command(options: argparse.Namespace) -> int:
     for peer in options.against:
         if peer not in PEERS:
             raise BindError(
-                f"{peer} races on programs on arrays alone", hint="add --arrays, or leave it out"
+                f"{peer} does not race on kernels", hint="add --arrays or --python, or leave it out"
             )
     # What makes no sense is said before anybody races.
     own = CompileOptions.of(without=options.without, strict=options.strict, blas=options.blas)

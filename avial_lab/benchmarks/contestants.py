@@ -34,6 +34,9 @@ ARRAY_PEERS = ("numpy", "jax", "dask")
 PYTHON_PEERS = ("numpy", "numba")
 """Of Python functions; likewise."""
 
+OTHER_PEERS = ("pythran", "dace")
+"""That take Python functions, too, and are not raced against: they compile files, or folders."""
+
 
 class RemoteRunner(Protocol):
     """A contestant, built and run once."""

@@ -83,5 +83,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert set(facts["ms"]["heat"]) == {"numpy", "avial_lab, 1 rank"}
     assert "geometric mean" in capsys.readouterr().out
     assert "### Python functions, MINI" in page_of(tmp_path)
+    assert main([*given, "--against", "pythran,jax"]) == 0
+    assert "pythran is left out: it is not raced on these functions" in capsys.readouterr().err
     assert main(["bench", "--python", "sudoku"]) != 0
     assert "there is no case 'sudoku'" in capsys.readouterr().err
