@@ -1358,7 +1358,6 @@ LAUNCHED = Pipeline(
             "convert-complex-to-standard",
             what="Lowers complex arithmetic to real arithmetic.",
             why="Before kernels-to-gpu: an absolute value has a square root in it.",
-            on=_FUNCTION,
         ),
         Row(
             "kernels-to-gpu",

@@ -164,7 +164,8 @@ def run_by_the_stages() -> Iterator[tuple[Pipeline, list[str]]]:
     for bounds_checks in (False, True):
         yield DEFINITIONS, names(definitions(bounds_checks=bounds_checks))
     inside, *after = TO_LLVM
-    yield TO_LLVM_DIALECT, [*inside.removeprefix("func.func(")[:-1].split(","), *names(after)]
+    each = inside.removeprefix("func.func(")[:-1].split(",")
+    yield TO_LLVM_DIALECT, names([*each, *after])
 
 
 def test_the_stages_run_them_in_their_order() -> None:

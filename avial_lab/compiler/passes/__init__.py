@@ -34,5 +34,5 @@ By folder:
 Besides passes there is in some what those of the folder are written with: arrays, control_level,
 footprint_functions, held_by_devices, late_sums, local_bodies, memories, peel_at_element,
 phase_footprints, phases, propagate, rotate_turns, segments, stages, task_order,
-windows.
+told, windows.
 """

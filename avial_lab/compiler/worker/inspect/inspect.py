@@ -70,7 +70,7 @@ def _kernels(host: Stage, module: ir.Operation) -> tuple[str, PassStep]:
     text = str(kernels.get_asm(assume_verified=True, **asked))
     clean = "\n".join(LocatedText(text, "").lines) + "\n"
     passes = LAUNCHED.passes()
-    step = step_between(str(passes[0]), seconds, host.text, clean)
+    step = step_between(str(passes[-1]), seconds, host.text, clean)
     return text, replace(step, command=our_line(passes, "host.mlir", "gpu.mlir"))
 
 

@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @tables(
 // CHECK-SAME: %[[A:.*]]: memref<4xf64>) {
-// CHECK-DAG: %[[W:.*]] = memref.alloc() : memref<4xf64>
-// CHECK-DAG: %[[FIRST:.*]] = memref.get_global @w : memref<4xf64>
-// CHECK-DAG: memref.copy %[[FIRST]], %[[W]]
-// CHECK-DAG: %[[OWN:.*]] = memref.alloc() : memref<4xf64>
+// CHECK: %[[OWN:.*]] = memref.alloc() : memref<4xf64>
+// CHECK: %[[W:.*]] = memref.alloc() : memref<4xf64>
+// CHECK: %[[FIRST:.*]] = memref.get_global @w : memref<4xf64>
+// CHECK: memref.copy %[[FIRST]], %[[W]]
 // CHECK-NOT: memref.get_global @own
 // CHECK: gpu.launch
 // CHECK-NOT: memref.get_global

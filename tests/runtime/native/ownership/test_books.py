@@ -115,7 +115,7 @@ def test_the_books_are_right_about_every_element(program):
         ):
             np.testing.assert_array_equal(writer, want_writer)
             np.testing.assert_array_equal(holds, want_holds)
-    moved = Counter({(m.phase, m.source, m.dest): m.nbytes for m in books.ownership.moves()})
+    moved = Counter({(m.phase, m.source, m.dest): m.nbytes for m in books.ownership.moves(ranks)})
     assert moved == Counter({(str(p), s, d): n for (p, s, d), n in model.moved.items()})
     check_tables(books, model)
 
