@@ -62,7 +62,8 @@ def is_blockwise(function: str, kind: np.dtype) -> bool:
     """Whether it is an elementary function of one number, which small arrays have from a program
     that computes a block of numbers.
     """
-    return function in _ELEMENTARY - {"atan2", "pow"} and kind in (np.float32, np.float64)
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    return function in _ELEMENTARY - {"atan2", "pow"} and kind in (single, double)
 
 
 def is_exact_cast(before: np.dtype, after: np.dtype) -> bool:

@@ -231,9 +231,11 @@ def _spell(value: ir.Value, parts: list[str], numbers: list[ir.Value]) -> None:
         return
     kind = ir.VectorType(value.type)
     if kind.scalable:
+        here = ir.Location.current
+        assert here is not None, "who prints has a place"
         raise VerifyError(
             f"vector.print of {kind}",
-            span=span_of(ir.Location.current),
+            span=span_of(here),
             hint="vectors have a length that is known here",
         )
     parts.append("( ")
