@@ -358,7 +358,7 @@ class _Evaluation:
         ends = ends_s(self.p, turns, order=orders, times=self.pass_times(times))
         sums, updates = self.behind_passes(times)
         slowest = np.argmax(ends + sums + updates, axis=1)
-        ways = 1 if orders[0] is Order.FORWARD or orders[0] == Order.FORWARD else 2
+        ways = 1 if orders[0] == Order.FORWARD else 2
         done = self.k * self._by_device(times.forward + times.backward)
         again = self.k * self._by_device(times.again)
         moved = self.k * ways * self._by_device(times.shared)

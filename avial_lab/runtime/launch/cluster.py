@@ -453,7 +453,7 @@ def run_resident(
         binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
     ) as (watch, options):
         if any(home is not watch.engines for home in homes):
-            raise _Harmless(LostArray(cluster.died) if cluster.died else LostArray())
+            raise _Harmless(LostArray(cluster.died))
         given = given_pieces(arrays)
         return watch.engines, watch.run_resident(numbers, given, options, read, forgotten)
 

@@ -244,7 +244,7 @@ class Residence:
             except _Died as died:
                 raise LostArray(str(died)) if held else ClusterError(str(died), hint=_NEW) from None
         if lost:
-            raise LostArray(self.cluster.died) if self.cluster.died else LostArray
+            raise LostArray(self.cluster.died)
         if stopped:
             raise KeyboardInterrupt
         return engines, answers

@@ -480,16 +480,6 @@ def _exchange(peers: Peers, elements: np.ndarray, operand: StepOperand) -> None:
 
 
 @dataclass(frozen=True)
-class DropArrays:
-    """Arrays that nobody asks for any more."""
-
-    numbers: tuple[int, ...]
-
-    def __call__(self, *_: np.ndarray) -> None:
-        _here.residents.drop(self.numbers)
-
-
-@dataclass(frozen=True)
 class TakenBytes:
     """Asks for the physical memory that arrays which stay here take."""
 

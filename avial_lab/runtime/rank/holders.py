@@ -69,9 +69,8 @@ class Resident:
 class LostArray(ClusterError):
     """What an array held is gone, with the ranks that had it."""
 
-    def __init__(
-        self, why: str = "the engines of this cluster are not those that had it", line: str = ""
-    ) -> None:
+    def __init__(self, why: str = "", line: str = "") -> None:
+        why = why or "the engines of this cluster are not those that had it"
         made = f" that was made at {line}" if line else ""
         super().__init__(f"the array{made} is gone: {why}", hint="make it again")
         self.why = why

@@ -35,7 +35,6 @@ from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
 from avial_lab.runtime.rank.engine import (
     NOTHING,
-    DropArrays,
     KeepPieces,
     Load,
     RunResident,
@@ -188,12 +187,13 @@ class OwnRanks:
         """By rank, the physical memory of arrays there."""
         return self.told(TakenBytes()())
 
-    def _free(self) -> None:
-        """Free what was forgotten: what is made next has its memory, and no fresh pages."""
-        if self._dropped:
-            numbers = tuple(self._dropped)
-            del self._dropped[: len(numbers)]
-            DropArrays(numbers)()
+    def _forgotten(self) -> tuple[int, ...]:
+        """Arrays that nobody has any more, to be freed with the next call: what that makes has
+        their memory, and no fresh pages.
+        """
+        numbers = tuple(self._dropped)
+        del self._dropped[: len(numbers)]
+        return numbers
 
     # -- together ----------------------------------------------------------------------------------
 
@@ -246,10 +246,11 @@ class OwnRanks:
             self._loaded.add(binary.key)
         numbers = {storage: resident.number for storage, resident in arrays.items()}
         self._runs += 1
-        self._free()
         given = given_pieces(arrays)
         asked = read and (storage_table(manifest)[read[0]], read[1])
-        call = RunResident(binary.key, self.rank, self._runs, Options(), numbers, given, asked)
+        call = RunResident(
+            binary.key, self.rank, self._runs, Options(), numbers, given, asked, self._forgotten()
+        )
         (mine,) = cast("tuple[Outcome]", call())
         self._wait_for_all(mine.failure)
         outcomes = self.told(mine)
@@ -300,9 +301,15 @@ class OwnRanks:
             step_operands(resident, dtype, wanted, self.ranks)[self.rank]
             for resident, dtype, wanted in operands
         ]
-        self._free()
         call = ShardStep(
-            function, self.ranks, tuple(plans), parameters, numbers, read, together=together
+            function,
+            self.ranks,
+            tuple(plans),
+            parameters,
+            numbers,
+            read,
+            self._forgotten(),
+            together,
         )
         try:
             answer = call()
