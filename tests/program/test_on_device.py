@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from dataclasses import replace
 from typing import Any
@@ -160,13 +161,15 @@ def test_two_that_share_memory_are_refused() -> None:
 
 
 def test_freed_memory_is_refused() -> None:
-    pages = mmap.mmap(-1, 1 << 16)
-    x = np.frombuffer(pages, np.float32, SIZE)
-    address, (_, y) = x.ctypes.data, _arrays()
-    gone = There(np.zeros(SIZE, np.float32), data=(address, False))
-    program = _compiled(gone, There(y))
-    del x
-    pages.close()
+    """At an address where the kernel places no mapping by itself, so that no thread gets it."""
+    libc, size = ctypes.CDLL(None, use_errno=True), 1 << 16
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address, (x, y) = libc.mmap(1 << 40, size, *how, -1, 0), _arrays()
+    program = _compiled(There(x, data=(address, False)), There(y))
+    assert libc.munmap(address, size) == 0
     with pytest.raises(
         RunError, match="array 'x' cannot be used where it is: the emulated device has no memory"
     ):
