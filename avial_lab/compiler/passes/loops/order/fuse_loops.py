@@ -168,7 +168,7 @@ def _same_loops(first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -
 
 
 def _inside(loop: ir.Operation, scop: Scop) -> list[Statement]:
-    return [s for s in scop.statements if holds(loop, s.op)]
+    return [s for s in scop.statements if any(around.op == loop for around in s.loops)]
 
 
 def _shared(first: Sequence[Statement], second: Sequence[Statement], room: int) -> list[str]:
