@@ -203,8 +203,8 @@ def test_an_interrupt_costs_no_array(xp: Namespace, monkeypatch: pytest.MonkeyPa
     interrupts = iter([KeyboardInterrupt()])
     receive = lines.receive
 
-    def receives(line: Any) -> Any:
-        answer = receive(line)
+    def receives(line: Any, room: Any) -> Any:
+        answer = receive(line, room)
         for _ in interrupts:
             signal.raise_signal(signal.SIGINT)  # what has been read is not lost
         return answer
