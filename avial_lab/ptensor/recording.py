@@ -43,6 +43,7 @@ class Memory:
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
     the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
+    read_only: the caller's, which may not be written.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +55,7 @@ class Memory:
     line: Line | None = None
     dist: str = DEFAULT
     elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
+    read_only: bool = False
 
 
 class Element(Protocol):
@@ -471,6 +473,8 @@ class Recording:
     def write(self, memory: Memory, part: Part, value: Value) -> None:
         """The value to a part of the array, which has the value's shape."""
         refuse_lost(memory)
+        if memory.read_only:
+            raise ValueError("assignment destination is read-only")
         if 0 in value.shape:
             return
         elements = [reference() for reference in memory.elements.values()]
