@@ -720,6 +720,7 @@ def _which(memory: Memory) -> str:
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
+    memory.before = None
     if memory.name is not None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
         if memory.resident is not None and not memory.resident.line:
@@ -727,8 +728,14 @@ def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
 
 
 def _lose(memory: Memory, written: Set[str]) -> None:
-    if memory.resident is None or memory.name in written:
+    """A run has failed: that of an array which was given a new value only, before it began to
+    write, leaves it what it had.
+    """
+    if memory.before is not None and not written:
+        memory.resident = memory.before
+    elif memory.resident is None or memory.name in written:
         memory.lost = True
+    memory.before = None
 
 
 def _tables(recorded: Recorded) -> dict[str, np.ndarray]:

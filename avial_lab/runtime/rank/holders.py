@@ -14,7 +14,7 @@ import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import ClusterError
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, difference
 from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.rank.engine import NOTHING, StepAnswer, StepOperand
@@ -259,16 +259,18 @@ def asked_for(
 
 def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known: bool) -> None:
     """After a run: who holds what of them. known: of a program whose messages are, which says
-    nothing of arrays that it leaves as they are.
+    only where that is which it has written: the rest is where it was.
     """
     for storage, resident in arrays.items():
-        pieces = tuple(
-            Piece(piece.rank, resident.storage.name, piece.box)
-            for piece in held
-            if piece.storage == storage
+        name = resident.storage.name
+        written = [piece for piece in held if piece.storage == storage]
+        boxes = [piece.box for piece in written]
+        kept = (
+            Piece(piece.rank, name, rest)
+            for piece in (resident.pieces if known else ())
+            for rest in difference((piece.box,), boxes)
         )
-        if pieces or not known:
-            resident.pieces = pieces
+        resident.pieces = (*(Piece(piece.rank, name, piece.box) for piece in written), *kept)
 
 
 def operands_to(

@@ -1,0 +1,36 @@
+"""Who holds what of arrays that stay with ranks."""
+
+from __future__ import annotations
+
+from avial_lab.core.regions import Box, size
+from avial_lab.planning.schedule import Piece
+from avial_lab.runtime.rank.exchange import holders_of
+from avial_lab.runtime.rank.holders import keep_layouts, new_resident
+
+
+def _piece(rank: int, low: int, high: int) -> Piece:
+    return Piece(rank, "a", Box((low,), (high,)))
+
+
+def test_what_a_run_leaves_as_it_is_stays_where_it_was() -> None:
+    """Where messages are known, the results are what was written, and no more."""
+    resident = new_resident((10,), 8)
+    resident.pieces = (_piece(0, 0, 5), _piece(1, 5, 10), _piece(1, 0, 5))
+    keep_layouts({"a": resident}, [_piece(0, 2, 3)], known=True)
+    held = {r: sorted(b.slices[0] for b in boxes) for r, boxes in _by_rank(resident.pieces).items()}
+    assert held[0] == [slice(0, 2), slice(2, 3), slice(3, 5)]
+    assert held[1] == [slice(0, 2), slice(3, 5), slice(5, 10)]  # its copy of [2] is none any more
+
+
+def test_each_element_is_one_ranks() -> None:
+    """Also where a box of one is a part of a box of another."""
+    chosen = holders_of([_piece(0, 2, 4), _piece(1, 0, 10), _piece(2, 0, 10)])
+    assert sum(size(boxes) for boxes in chosen.values()) == 10
+    assert chosen[0] == (Box((2,), (4,)),)
+
+
+def _by_rank(pieces: tuple[Piece, ...]) -> dict[int, list[Box]]:
+    found: dict[int, list[Box]] = {}
+    for piece in pieces:
+        found.setdefault(piece.rank, []).append(piece.box)
+    return found
