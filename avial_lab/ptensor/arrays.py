@@ -9,12 +9,25 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from avial_lab.core.device_arrays import (
+    DeviceArray,
+    addresses_of,
+    capsule_of,
+    interface_of,
+)
 from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
 from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
+<<<<<<< HEAD
 from avial_lab.ptensor.recording import Memory, Value, is_whole, whole_part
 from avial_lab.runtime.rank.interpreter import Part, is_diagonal, looked_at
+=======
+from avial_lab.ptensor.recording import Memory, Value
+from avial_lab.runtime.native.device_values import device_of, finish
+from avial_lab.runtime.rank.interpreter import Part, looked_at
+>>>>>>> origin/main
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -642,8 +655,13 @@ class Array:
         copy: bool | None = None,
     ) -> Any:
         """All of it, here: a gather, which `xp.report()` counts. copy: False asks for the memory of
-        the only rank, where that is this process.
+        the only rank, where that is this process. What lies on a GPU of this process is handed over
+        there, unless it is asked for elsewhere (`dl_device`).
         """
+        lies = self.__dlpack_device__()
+        if dl_device in (None, lies) and not copy and (there := self._on_gpu()) is not None:
+            finish(there)
+            return capsule_of(self._viewed(there), lies)
         if copy is not False:
             array = np.asarray(self)
         elif (found := self._xp.connection.all_here(self._memory)) is not None and self._is_whole():
@@ -653,7 +671,31 @@ class Array:
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return np.empty(0).__dlpack_device__()
+        """The memory of an emulated GPU is the processor's."""
+        return device_of(self._xp.connection.gpu)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where it lies on a GPU of this process, emulated ones too: nothing is copied; what was
+        recorded has run.
+        """
+        there = self._on_gpu()
+        if there is None:
+            raise AttributeError("the array does not lie on a GPU of this process")
+        return interface_of(self._viewed(there), there.stream)
+
+    def _on_gpu(self) -> DeviceArray | None:
+        return self._xp.connection.on_gpu(self._memory)
+
+    def _viewed(self, there: DeviceArray) -> np.ndarray:
+        """Its elements, of its memory on the GPU: an array whose values are not here."""
+        whole = addresses_of(there)
+        strides = [0] * self.ndim
+        for (_, dim, step), stride in zip(self._part, whole.strides, strict=True):
+            if dim >= 0:
+                strides[dim] = step * stride
+        first = whole[tuple(slice(start, None) for start, _, _ in self._part)]
+        return as_strided(first, self.shape, strides, writeable=not there.read_only)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's function of that name here, where the arrays are; never a silent gather."""

@@ -28,7 +28,7 @@ from avial_lab.ptensor.aliases import (
 )
 from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions
 from avial_lab.ptensor.connection import Connection
-from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, follow
+from avial_lab.ptensor.devices import DEFAULT, DEVICES, GPU, MixedArrays, checked, follow
 from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
@@ -165,12 +165,12 @@ class Namespace(NumpyNames, Library):
     def report(self) -> dict[str, int]:
         """How often what was recorded has been run, of these without compiling it, and compiled;
         steps of library code, how often an array was brought here, and how many bytes; messages and
-        bytes between ranks, as the runs counted them.
+        bytes between ranks, as the runs counted them; bytes copied to GPUs and from them.
         """
         known = [each.connection for each in self.family.values()]
         names = (
             "runs", "interpreted", "compiled", "steps", "gathers", "gathered_bytes", "messages",
-            "bytes_moved",
+            "bytes_moved", "copied_bytes",
         )  # fmt: skip
         return {name: sum(getattr(each, name) for each in known) for name in names}
 
@@ -194,9 +194,10 @@ class Namespace(NumpyNames, Library):
         dist: Any = None,
     ) -> Array:
         """The array with its elements on the ranks; one that is there already is itself. What
-        another library has on a GPU (CuPy, PyTorch, JAX, Numba) is copied, once it is ready.
+        another library has on a GPU (CuPy, PyTorch, JAX, Numba) is used where it lies, on device
+        "cuda:0", where that and the only rank are this process's; else it is copied, once it is
+        ready. What is recorded of it reads it when it runs: `sync()` before it changes.
         """
-        del device  # `follow` has gone to it
         if isinstance(obj, Array) and obj._xp is not self:
             obj, copy = self._brought(obj), False
         if isinstance(obj, Array):
@@ -204,13 +205,19 @@ class Namespace(NumpyNames, Library):
             if copy and made is obj:
                 made = self._of(made.value())
             return self._placed(made, dist)
+        if is_on_device(obj):
+            given = device_array("obj", obj)
+            there = self.at(DEFAULT if device == DEFAULT else GPU)
+            if there.connection.adopts(given) and dtype in (None, given.dtype):
+                element_of(given.dtype)
+                return there._around(there.connection.adopt(given, copy=bool(copy)))
+            if copy is not False:
+                obj = fetched(given)
         if copy is False:
             raise ValueError("what is here has to be copied to the ranks")
         if isinstance(obj, list | tuple) and _holds_arrays(obj):
             made = self.stack([self.asarray(each) for each in obj])
             return self.asarray(made, dtype=dtype, dist=dist)
-        if is_on_device(obj):
-            obj = fetched(device_array("obj", obj))
         refuse_masked(obj)
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
@@ -679,10 +686,11 @@ class Namespace(NumpyNames, Library):
         return tuple(x[(slice(None),) * at + (k,)] for k in range(x.shape[at]))
 
     def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-        """A copy: what another library has is in one place."""
-        del device  # `follow` has gone to it
+        """A copy, but of what another library has on a GPU, as of `asarray`."""
         if isinstance(x, Array):
             return self.asarray(x, device=self.device, copy=copy)
+        if is_on_device(x):
+            return self.asarray(x, device=device, copy=copy)
         if copy is False:
             raise BufferError("what is elsewhere has to be copied to the ranks")
         return self.asarray(np.from_dlpack(x))
@@ -698,6 +706,8 @@ class Namespace(NumpyNames, Library):
         """An array of another device of this place; `follow` has seen that it is meant."""
         if x._xp.family is not self.family:
             raise MixedArrays(self.zeros(0), x)
+        if not x._xp.connection.lies_with(self.connection):
+            return self._around(self.connection.put(np.asarray(x)))
         copied = x._xp._of(x.value())
         x._xp.connection.run()
         made = copied._memory

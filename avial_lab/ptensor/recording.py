@@ -44,9 +44,13 @@ class Memory:
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
     the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
+<<<<<<< HEAD
     aliases: memories that look at the same elements; looks_at: one of these, that it keeps. before:
     where it was until the recording gave it a new value. strides: in NumPy, in elements, where it
     is a view there.
+=======
+    read_only: the caller's, which may not be written.
+>>>>>>> origin/main
     """
 
     shape: tuple[int, ...]
@@ -58,10 +62,14 @@ class Memory:
     line: Line | None = None
     dist: str = DEFAULT
     elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
+<<<<<<< HEAD
     aliases: list[Alias] = field(default_factory=list["Alias"])
     looks_at: Memory | None = None
     before: Resident | None = None
     strides: tuple[int, ...] | None = None
+=======
+    read_only: bool = False
+>>>>>>> origin/main
 
 
 class Element(Protocol):
@@ -483,6 +491,8 @@ class Recording:
         it.
         """
         refuse_lost(memory)
+        if memory.read_only:
+            raise ValueError("assignment destination is read-only")
         if 0 in value.shape:
             return
         for alias in memory.aliases:

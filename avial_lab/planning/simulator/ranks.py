@@ -137,6 +137,12 @@ class Ways:
             )
         return self._copies[source, dest]
 
+    def staged_s(self, place: int, nbytes: int, *, out: bool) -> float:
+        """At one end of a message: between a device's memory and that of its rank."""
+        rank = self._topology.drivers[place - self._ranks]
+        way = self.copied(place, rank) if out else self.copied(rank, place)
+        return way.latency_s + nbytes / way.bytes_per_s
+
     @property
     def _ranks(self) -> int:
         return self._topology.ranks
@@ -282,6 +288,8 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     cap[tasks] = topology.share_of_core[steps.rank[steps.of_kind(StepKind.RUN)]]
 
     latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
+    for kind in (StepKind.SEND, StepKind.WAIT_RECEIVED):
+        latency_s[steps.activity_of(kind)] += _staging(schedule, steps, ways, kind)
     barriers = steps.activity_of(StepKind.BARRIER)
     if barriers.size:
         latency_s[barriers] = barrier_s(topology, ways)
@@ -305,6 +313,17 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
         amount, latency_s, cap, use_begin, use_resource, capacity, after_begin, after,
         use_factor=use_factor,
     )  # fmt: skip
+
+
+def _staging(schedule: Schedule, steps: _Steps, ways: Ways, kind: StepKind) -> list[float]:
+    """Seconds that steps which send, or receive, take at their own end of messages."""
+    out = kind is StepKind.SEND
+    numbers: list[int] = steps.transfer[steps.of_kind(kind)].tolist()
+    moved = (schedule.transfers[k] for k in numbers)
+    return [
+        ways.staged_s(each.places[not out], each.nbytes, out=out) if each.places else 0.0
+        for each in moved
+    ]
 
 
 def _computing(

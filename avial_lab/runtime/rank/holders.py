@@ -14,7 +14,7 @@ import numpy as np
 
 from avial_lab.core.buffers import Storage
 from avial_lab.core.errors import ClusterError
-from avial_lab.core.regions import Box, difference
+from avial_lab.core.regions import Box
 from avial_lab.core.words import brief
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.rank.engine import NOTHING, StepAnswer, StepOperand
@@ -259,18 +259,32 @@ def asked_for(
 
 def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known: bool) -> None:
     """After a run: who holds what of them. known: of a program whose messages are, which says
-    only where that is which it has written: the rest is where it was.
+    nothing of elements that it leaves as they are.
     """
     for storage, resident in arrays.items():
-        name = resident.storage.name
-        written = [piece for piece in held if piece.storage == storage]
-        boxes = [piece.box for piece in written]
-        kept = (
-            Piece(piece.rank, name, rest)
-            for piece in (resident.pieces if known else ())
-            for rest in difference((piece.box,), boxes)
+        pieces = tuple(
+            Piece(piece.rank, resident.storage.name, piece.box)
+            for piece in held
+            if piece.storage == storage
         )
-        resident.pieces = (*(Piece(piece.rank, name, piece.box) for piece in written), *kept)
+        resident.pieces = _after(resident.pieces, pieces) if known else pieces
+
+
+def _after(old: tuple[Piece, ...], new: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """The old pieces, once each of the new ones is nobody's but its own rank's."""
+    for piece in new:
+        within = any(each.rank == piece.rank and each.box.contains(piece.box) for each in old)
+        left = [
+            Piece(each.rank, each.storage, box)
+            for each in old
+            for box in (
+                (each.box,)
+                if within and each.rank == piece.rank
+                else each.box.difference(piece.box)
+            )
+        ]
+        old = tuple(left) if within else (*left, piece)
+    return old
 
 
 def operands_to(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from avial_lab.core.array_functions import BINARY, REDUCTIONS, UNARY, is_blockwise
+from avial_lab.core.array_functions import BINARY, EXTREMES, REDUCTIONS, UNARY, is_blockwise
 from avial_lab.core.regions import Box
 from avial_lab.runtime.rank.functions import MissingFunctions, known
 from avial_lab.runtime.rank.shards import Peers, Shard
@@ -633,6 +633,8 @@ def _reduced(op: Operation, box: Box, x: np.ndarray) -> np.ndarray:
     kept = [d for d in range(x.ndim) if d not in op.axes]
     terms = prod(x.shape[d] for d in op.axes)
     rows = x.transpose((*op.axes, *kept)).reshape(terms, prod(x.shape[d] for d in kept))
+    if op.function in EXTREMES:
+        return getattr(np, op.function)(rows, axis=0).reshape(box.shape)
     ufunc: np.ufunc = getattr(np, REDUCTIONS[op.function])
     if op.function in ("sum", "prod") and op.dtype.kind in "fc":
         total = np.full(rows.shape[1:], ufunc.identity, op.dtype)
