@@ -20,14 +20,9 @@ from avial_lab.core.device_arrays import (
 from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
 from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
-<<<<<<< HEAD
 from avial_lab.ptensor.recording import Memory, Value, is_whole, whole_part
-from avial_lab.runtime.rank.interpreter import Part, is_diagonal, looked_at
-=======
-from avial_lab.ptensor.recording import Memory, Value
 from avial_lab.runtime.native.device_values import device_of, finish
-from avial_lab.runtime.rank.interpreter import Part, looked_at
->>>>>>> origin/main
+from avial_lab.runtime.rank.interpreter import Part, is_diagonal, looked_at
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -693,7 +688,7 @@ class Array:
         strides = [0] * self.ndim
         for (_, dim, step), stride in zip(self._part, whole.strides, strict=True):
             if dim >= 0:
-                strides[dim] = step * stride
+                strides[dim] += step * stride
         first = whole[tuple(slice(start, None) for start, _, _ in self._part)]
         return as_strided(first, self.shape, strides, writeable=not there.read_only)
 

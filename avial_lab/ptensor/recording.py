@@ -44,13 +44,10 @@ class Memory:
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
     the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
-<<<<<<< HEAD
     aliases: memories that look at the same elements; looks_at: one of these, that it keeps. before:
     where it was until the recording gave it a new value. strides: in NumPy, in elements, where it
-    is a view there.
-=======
+    is a view there. stays: others have its memory, so it is written where it lies.
     read_only: the caller's, which may not be written.
->>>>>>> origin/main
     """
 
     shape: tuple[int, ...]
@@ -62,14 +59,12 @@ class Memory:
     line: Line | None = None
     dist: str = DEFAULT
     elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
-<<<<<<< HEAD
     aliases: list[Alias] = field(default_factory=list["Alias"])
     looks_at: Memory | None = None
     before: Resident | None = None
     strides: tuple[int, ...] | None = None
-=======
+    stays: bool = False
     read_only: bool = False
->>>>>>> origin/main
 
 
 class Element(Protocol):
@@ -515,8 +510,7 @@ class Recording:
                 self._follow(made, alias)
                 continue
             value = alias.restore(self, part, self.read(made))
-            in_rows = self._layout(source.resident, source.shape) == DEFAULT
-            if is_whole(source, alias.part, alias.shape) and in_rows:
+            if is_whole(source, alias.part, alias.shape):
                 self._renew(source, value)
             else:
                 self._insert(source, alias.part, value)
@@ -528,7 +522,12 @@ class Recording:
         return whole if is_whole(memory, part, shape) else self.view(whole, shape, part)
 
     def _renew(self, memory: Memory, value: Value) -> None:
-        """All of the array becomes the value: it gets other memory if anybody looks at it."""
+        """All of the array becomes the value: it gets other memory if anybody looks at it, unless
+        it is to stay where it lies.
+        """
+        if memory.stays or self._layout(memory.resident, memory.shape) != DEFAULT:
+            self._insert(memory, whole_part(len(memory.shape)), value)
+            return
         _detach_elements(memory)
         if memory.name is not None:
             nobody = weakref.ref(Memory((), memory.dtype))
