@@ -155,15 +155,18 @@ class StepSession:
 
     def moves(self) -> tuple[Move, ...]:
         """Of the steps that were run: those up to where the program says that it is."""
-        sums: dict[tuple[str, int], tuple[int, int]] = {}
+        sums: dict[tuple[str, int, str], tuple[int, int]] = {}
         steps = self.manifest.programs[self.seat.rank]
         for step in steps[: self.seat.journal.step + 1]:
             if step.kind is StepKind.SEND:
                 sent = self.manifest.transfers[step.transfer]
-                messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
-                sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
+                key = sent.consumer, sent.dest, sent.devices(self.manifest.ranks)
+                messages, nbytes = sums.get(key, (0, 0))
+                sums[key] = messages + 1, nbytes + sent.nbytes
         rank = self.seat.rank
-        return tuple(Move(task, rank, dest, *sent) for (task, dest), sent in sums.items())
+        return tuple(
+            Move(task, rank, dest, *sent, devices) for (task, dest, devices), sent in sums.items()
+        )
 
     def copies(self) -> tuple[Copy, ...]:
         return self._copies
