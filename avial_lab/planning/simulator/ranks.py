@@ -330,8 +330,8 @@ def _computing(
     schedule: Schedule, steps: _Steps, costs: Costs, resources: Resources, shares: _Shares
 ) -> list[float]:
     """Seconds of each task in the order of `steps`; what it uses is put into `shares`. The caller
-    has written all arrays of a program before it runs: unless they fit the nearest cache they come
-    from memory.
+    has written all arrays of a program before it runs: they come from the cache that holds them
+    all, or from memory. (Less than the nearest cache is not looked at.)
     """
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
     whole = sum(storage.nbytes for storage in graph.storages)
@@ -347,7 +347,7 @@ def _computing(
         device = topology.device(placed[task.name].device)
         cost = costs.of(task, device, graph, topology)
         if task.name in cold:
-            cost = cost.from_memory(cold[task.name], topology.seen_by(device.rank))
+            cost = cost.touching_first(cold[task.name], whole, topology.seen_by(device.rank))
         rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
         use = topology.node_of[device.rank], topology.domain_of[device.rank], cost.cores, rate
         if use not in known:

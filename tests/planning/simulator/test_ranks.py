@@ -14,7 +14,7 @@ from avial_lab import plot
 from avial_lab.core.buffers import Buffer, Storage
 from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
-from avial_lab.machine.constants import EAGER_BYTES, MESSAGE_STEP_S
+from avial_lab.machine.constants import EAGER_BYTES, FOREIGN_CACHE_RATE, MESSAGE_STEP_S
 from avial_lab.machine.demand import CoreTime, Demand
 from avial_lab.machine.platform import Link, Node, Platform
 from avial_lab.machine.topology import Target, Topology
@@ -103,10 +103,16 @@ def test_only_a_long_message_waits_for_its_receiver() -> None:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S + moved, abs=1e-12)
 
 
-def test_arrays_come_from_memory_when_a_rank_first_touches_them() -> None:
+@pytest.mark.parametrize(("others", "rate"), [(1, 1e11 * FOREIGN_CACHE_RATE), (10, 1e9)])
+def test_what_a_rank_first_touches_comes_from_where_all_that_the_caller_wrote_lies(
+    others: int, rate: float
+) -> None:
     """Not what a message brings, or a task before it touched; what was measured stays."""
     nbytes = 10**6
     schedule = _two_tasks(nbytes)
+    other = replace(schedule.graph.storages[0], name="other", shape=(others * nbytes,))
+    storages = (*schedule.graph.storages, other)
+    schedule = replace(schedule, graph=replace(schedule.graph, storages=storages))
     demands = {"t0": Demand(8, nbytes), "t1": Demand(8, nbytes)}
     room = ((10 * nbytes, 1e11),)  # they fit a cache, which is the second
     nodes = tuple(replace(n, caches=((100, 1e12), *room)) for n in schedule.topology.speeds.nodes)
@@ -116,7 +122,7 @@ def test_arrays_come_from_memory_when_a_rank_first_touches_them() -> None:
     loops = {1: {"t0": CoreTime(1.0), "t1": CoreTime(1.0)}}
     trace = simulated(schedule, Costs(demands, loops=loops))
     assert [e.duration_s for e in trace.events if e.kind is EventKind.TASK] == pytest.approx(
-        [nbytes / 1e9, nbytes / 1e11]
+        [nbytes / rate, nbytes / 1e11]
     )
     measured = Costs(demands, {("t0", "cpu0"): 1e-7, ("t1", "cpu1"): 1e-7}, loops=loops)
     assert {e.duration_s for e in simulated(schedule, measured).events if e.name == "t0"} == {1e-7}
