@@ -586,6 +586,7 @@ class Connection:
         resident.line = told(memory.line)
         if not copy:
             memory.read_only, self._adopted[key] = given.read_only, memory
+            memory.stays = True
         return memory
 
     def on_gpu(self, memory: Memory) -> DeviceArray | None:
@@ -598,6 +599,7 @@ class Connection:
         if memory.resident is None:
             memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
         assert memory.resident is not None
+        memory.stays = True
         there = self.residence.seen(memory.resident, memory.dtype)
         return replace(there, held=memory.resident, read_only=memory.read_only)
 
@@ -626,6 +628,7 @@ class Connection:
         if memory.resident is None:
             box = no_rows(memory.shape)
             return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
+        memory.stays = True
         return self.residence.local(memory.resident, memory.dtype)
 
     def all_here(self, memory: Memory) -> np.ndarray | None:
@@ -776,6 +779,7 @@ def _which(memory: Memory) -> str:
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
+    memory.before = None
     if memory.name is not None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
         if memory.resident is not None and not memory.resident.line:
@@ -783,8 +787,14 @@ def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
 
 
 def _lose(memory: Memory, written: Set[str]) -> None:
-    if memory.resident is None or memory.name in written:
+    """A run has failed: that of an array which was given a new value only, before it began to
+    write, leaves it what it had.
+    """
+    if memory.before is not None and not written:
+        memory.resident = memory.before
+    elif memory.resident is None or memory.name in written:
         memory.lost = True
+    memory.before = None
 
 
 def _tables(recorded: Recorded) -> dict[str, np.ndarray]:

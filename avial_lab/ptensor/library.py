@@ -415,7 +415,7 @@ class Library:
             apart, tuple(n for t, extent in zip(times, shape, strict=True) for n in (t, extent))
         )
         return self.reshape(
-            spread, tuple(t * extent for t, extent in zip(times, shape, strict=True))
+            spread, tuple(t * extent for t, extent in zip(times, shape, strict=True)), copy=True
         )
 
     def meshgrid(self, *arrays: Array, indexing: str = "xy") -> list[Array]:
@@ -430,7 +430,7 @@ class Library:
         for k, array in enumerate(arrays):
             at = order.index(k)
             line = tuple(array.size if d == at else 1 for d in range(len(arrays)))
-            made.append(self.broadcast_to(self.reshape(array, line), shape))
+            made.append(self.broadcast_to(self.reshape(array, line), shape).copy())
         return made
 
     # -- files -------------------------------------------------------------------------------------

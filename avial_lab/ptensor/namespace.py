@@ -11,13 +11,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
 from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.core.device_arrays import device_array, is_on_device
 from avial_lab.ptensor.algebra import Linalg
-from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions, whole_part
+from avial_lab.ptensor.aliases import (
+    Alias,
+    Derive,
+    Restore,
+    link,
+    reshaped_strides,
+    through_ones,
+)
+from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.devices import DEFAULT, DEVICES, GPU, MixedArrays, checked, follow
 from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
@@ -27,7 +36,7 @@ from avial_lab.ptensor.memory_use import MemoryUse
 from avial_lab.ptensor.numpy_calls import as_ufunc
 from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
-from avial_lab.ptensor.recording import Memory, Value
+from avial_lab.ptensor.recording import Memory, Recording, Value, whole_part
 from avial_lab.runtime.native.device_values import fetched
 
 if TYPE_CHECKING:
@@ -404,10 +413,18 @@ class Namespace(NumpyNames, Library):
         return self.astype(found, x.dtype, copy=False)
 
     def real(self, x: Array, /) -> Array:
-        return self._complex_part(x, "real")
+        """A view."""
+        if x.dtype.kind != "c":
+            return x
+        return self._complex_part(x, "real", lambda after, other: (after, other), "imag")
 
     def imag(self, x: Array, /) -> Array:
-        return self._complex_part(x, "imag")
+        """A view; of real numbers zeros, which nobody writes to."""
+        if x.dtype.kind == "c":
+            return self._complex_part(x, "imag", lambda after, other: (other, after), "real")
+        made = self.zeros_like(x)
+        made._is_fixed = True
+        return made
 
     # -- reductions --------------------------------------------------------------------------------
 
@@ -520,7 +537,7 @@ class Namespace(NumpyNames, Library):
         part = tuple(
             (offset, where[dim] if dim >= 0 else -1, step) for offset, dim, step in x._part
         )
-        return Array(self, x._memory, part, tuple(x.shape[a] for a in order))
+        return x._view(part, tuple(x.shape[a] for a in order))
 
     def transpose(self, x: Array, /, axes: Sequence[int] | None = None) -> Array:
         return x.T if axes is None else self.permute_dims(x, axes)
@@ -535,6 +552,8 @@ class Namespace(NumpyNames, Library):
         gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim)
         if any(x.shape[d] != 1 for d in gone):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        if not gone:
+            return x
         return x[tuple(0 if d in gone else slice(None) for d in range(x.ndim))]
 
     def flip(self, x: Array, /, *, axis: Any = None) -> Array:
@@ -542,22 +561,79 @@ class Namespace(NumpyNames, Library):
         back = slice(None, None, -1)
         return x[tuple(back if d in turned else slice(None) for d in range(x.ndim))]
 
-    def reshape(self, x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
-        """A new array: where NumPy would give a view, a change of one is not seen in the other."""
+    def reshape(
+        self, x: Array, /, shape: Any, *, order: str = "C", copy: bool | None = None
+    ) -> Array:
+        """A view, where NumPy gives one: writes to one of the two are seen in the other."""
         x = self.asarray(x)
         wanted = _reshaped(x.size, _shape(shape), x.shape)
-        if wanted == x.shape and not copy:
-            return x
-        if copy is False:
-            raise ValueError("a reshaped array is a copy here")
-        return self._of(self._reshaped_value(x.value(), wanted))
+        if order == "F":
+            return self.reshape(x.T, wanted[::-1], copy=copy).T
+        part = None if copy or x._is_element else through_ones(x._part, x.shape, wanted)
+        if part is not None:
+            return x._view(part, wanted)
+        before = x.shape
+        strides = reshaped_strides(before, x._steps(), wanted) if x.size else ()
+        if copy is False and strides is None:
+            raise ValueError("Unable to avoid creating a copy while creating an array as requested")
+        made = self._of(self._reshaped_value(x.value(), wanted))
+        if x.size and strides is not None and not copy and not x._is_element:
+            self._alias(
+                x, made, strides,
+                lambda recording, part: recording.reshape(part, wanted),
+                lambda recording, _, after: recording.reshape(after, before),
+            )  # fmt: skip
+        return made
+
+    @staticmethod
+    def _alias(
+        x: Array,
+        made: Array,
+        strides: tuple[int, ...],
+        derive: Derive,
+        restore: Restore,
+        why_fixed: str = "",
+    ) -> None:
+        """From now on they look at the same elements. strides: NumPy's of the one that was made."""
+        source, memory = x._memory, made._memory
+        memory.strides, made._is_fixed = strides, x._is_fixed
+        part, shape = x._part, x.shape
+        alias = Alias(ref(source), part, shape, ref(memory), derive, restore, why_fixed)
+        link(source, memory, alias)
+
+    def bits_of(self, x: Array, dtype: Any = None) -> Array:
+        """As `Array.view`."""
+        kind = x.dtype if dtype is None else np.dtype(dtype)
+        if kind == x.dtype:
+            return x._view(x._part, x.shape)
+        element_of(kind)
+        if kind.itemsize != x.dtype.itemsize:
+            raise TypeError(f"a view of {x.dtype} as {kind}, of another size, is not supported")
+        (made,) = self.mapped("ndarray.view", [x], along=(), options={"dtype": kind})
+        return self._looked_at(x, made, f"bits of the array are looked at as {kind}: copy() them")
+
+    def _looked_at(self, x: Array, made: Array, why_fixed: str) -> Array:
+        """A view in NumPy, which here sees no later write: so nobody writes to either while both
+        are there.
+        """
+        self._alias(x, made, x._steps(), _never, _never, why_fixed)
+        return made
 
     def broadcast_to(self, x: Array, /, shape: Any) -> Array:
-        wanted = _shape(shape)
-        value = self.value_of(x, None)
-        if np.broadcast_shapes(value.shape, wanted) != wanted:
-            raise ValueError(f"cannot broadcast {value.shape} to {wanted}")
-        return self._of(self.broadcast_value(value, wanted))
+        """A view that nobody writes to."""
+        given, wanted = self.asarray(x), _shape(shape)
+        if np.broadcast_shapes(given.shape, wanted) != wanted:
+            raise ValueError(f"cannot broadcast {given.shape} to {wanted}")
+        lost = len(wanted) - given.ndim
+        part = tuple(
+            (offset, -1, 0)
+            if dim < 0 or given.shape[dim] != wanted[lost + dim]
+            else (offset, lost + dim, step)
+            for offset, dim, step in given._part
+        )
+        made = given._view(part, wanted)
+        made._is_fixed = True
+        return made
 
     def broadcast_arrays(self, *arrays: Array) -> list[Array]:
         shape = np.broadcast_shapes(*(each.shape for each in arrays))
@@ -710,14 +786,24 @@ class Namespace(NumpyNames, Library):
             return self.broadcast_value(self.connection.record().number(0, value.dtype), shape)
         return self.connection.record().reshape(value, shape)
 
-    def _complex_part(self, x: Array, name: str) -> Array:
-        if x.dtype.kind != "c":
-            return x if name == "real" else self.zeros_like(x)
-        kind = np.zeros((), x.dtype).real.dtype
-        value = x.value()
-        return self._of(
-            self.connection.record().operation("unary", [value], x.shape, kind, function=name)
-        )
+    def _complex_part(
+        self, x: Array, name: str, parts: Callable[[Value, Value], tuple[Value, Value]], other: str
+    ) -> Array:
+        """parts: after a write to it, with the other part that was there: real, imaginary."""
+        shape, whole = x.shape, x.dtype
+        kind = np.zeros((), whole).real.dtype
+
+        def part(name: str, recording: Recording, value: Value) -> Value:
+            return recording.operation("unary", [value], shape, kind, function=name)
+
+        def restore(recording: Recording, before: Value, after: Value) -> Value:
+            return recording.complex_of(*parts(after, part(other, recording, before)), whole)
+
+        made = self._of(part(name, self.connection.record(), x.value()))
+        if x.size:
+            steps = tuple(2 * step for step in x._steps())
+            self._alias(x, made, steps, partial(part, name), restore)
+        return made
 
     # -- families of functions ---------------------------------------------------------------------
 
@@ -891,6 +977,11 @@ class Namespace(NumpyNames, Library):
 
 _INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "memory")
 """That take no operands of a user's, or are of the operand's namespace already."""
+
+
+def _never(*given: Any) -> Value:
+    """In place of what no view gets to."""
+    raise AssertionError(f"nobody writes to {given}")
 
 
 def _named(function: Callable[..., Array], name: str, ufunc: np.ufunc) -> Callable[..., Array]:

@@ -57,6 +57,21 @@ def test_a_heat_equation(xp: Namespace) -> None:
     assert program.plan.bytes_moved <= 40 * 2 * 2 * 20 * 8
 
 
+@pytest.mark.slow
+def test_a_star_of_what_changes_everywhere(xp: Namespace) -> None:
+    """Its halo is as wide for many turns as for one, and moves once."""
+    given, before = np.random.default_rng(0).random((900, 700)), xp.connection.bytes_moved
+    found: list[np.ndarray] = []
+    for namespace in (np, xp):
+        x, out = namespace.asarray(given), namespace.zeros((900, 700))
+        for _ in range(70):
+            out[2:-2, 1:] += 0.5 * (x[4:, 1:] - x[:-4, 1:]) - x[3:-1, :-1]
+            x = x * 1.01
+        found.append(np.asarray(out))
+    np.testing.assert_array_equal(found[1], found[0])
+    assert xp.connection.bytes_moved - before < given.nbytes // 10
+
+
 def test_arrays_stay_where_they_are(xp: Namespace) -> None:
     """What is aligned moves nothing, in any number of runs; what comes of it lies the same way."""
     x = xp.asarray(np.arange(30.0).reshape(10, 3))
@@ -165,6 +180,20 @@ def test_one_element_a_neighbour(xp: Namespace) -> None:
         assert after["messages"] - before["messages"] == 2
         assert after["bytes_moved"] - before["bytes_moved"] <= 4 * x.dtype.itemsize
         np.testing.assert_array_equal(np.asarray(d), 1.0)
+
+
+def test_writes_to_parts_reach_all_views(xp: Namespace) -> None:
+    """Also a write of one element alone, in a program that is compiled."""
+    want = np.arange(9000.0).reshape(90, 100)
+    x, xp.connection.always_compiled = xp.asarray(want), True
+    flat, line = x.ravel(), x.reshape(9000)[::2]
+    for a, b in ((x, want), (flat, want.ravel())):
+        a[-1], b[-1] = 1.0, 1.0
+        xp.sync()
+    line[1], want.reshape(9000)[2] = 5.0, 5.0
+    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x.diagonal(1)), want.diagonal(1))
+    np.testing.assert_array_equal(np.asarray(flat), want.ravel())
 
 
 def test_the_same_work_is_compiled_once(xp: Namespace) -> None:

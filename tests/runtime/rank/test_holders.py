@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, size
 from avial_lab.planning.schedule import Piece
 from avial_lab.ptensor.namespace import Namespace
+from avial_lab.runtime.rank.exchange import holders_of
 from avial_lab.runtime.rank.holders import keep_layouts, new_resident
 from avial_lab.runtime.rank.own_ranks import own_ranks
 
@@ -38,3 +39,11 @@ def test_an_element_that_is_written_by_compiled_code() -> None:
     for place in ((2, 4), (0, 0)):
         x[place] = want[place] = 77.0
         np.testing.assert_array_equal(np.asarray(x), want)
+
+
+def test_each_element_is_one_ranks() -> None:
+    """Also where a box of one is a part of a box of another."""
+    ends = ((0, 2, 4), (1, 0, 10), (2, 0, 10))
+    chosen = holders_of([Piece(rank, "x", Box((low,), (high,))) for rank, low, high in ends])
+    assert sum(size(boxes) for boxes in chosen.values()) == 10
+    assert chosen[0] == (Box((2,), (4,)),)
