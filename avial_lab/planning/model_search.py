@@ -252,12 +252,12 @@ def _stages_apart(
     bounded = (space.all_of(len(turns)) - space.given) * len(ways)
     if bounded and not space.is_cut:
         told.append(
-            f"{count(bounded, 'pipeline')} whose stages are divided each by itself: the busiest "
-            f"stage alone takes no less than the best of all, {format_seconds(space.seconds)}"
+            f"{_many(bounded)} whose stages are divided each by itself: what their stages compute "
+            f"and send takes no less than the best of all, {format_seconds(space.seconds)}"
         )
     elif bounded:
         told.append(
-            f"{count(bounded, 'pipeline')} whose stages are divided each by itself: "
+            f"{_many(bounded)} whose stages are divided each by itself: "
             f"{space.given:,} divisions are evaluated, no other takes less than "
             f"{format_seconds(space.least_s)}; the best of all {format_seconds(space.seconds)}"
         )
@@ -267,6 +267,10 @@ def _stages_apart(
     if model.rows >= 2 * MOST_TURNS:
         told.append(f"more than {MOST_TURNS:,} micro-batches: {_of_more_turns(rows)}")
     return kept, tuple(told)
+
+
+def _many(pipelines: int) -> str:
+    return count(pipelines, "pipeline") if pipelines < 10**15 else f"{pipelines:.1e} pipelines"
 
 
 def _of_more_turns(rows: Sequence[SearchRow]) -> str:

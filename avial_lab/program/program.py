@@ -56,6 +56,7 @@ from avial_lab.core.errors import (
     CellSpan,
     CheckError,
     CompilerCrash,
+    CompilerTimeout,
     OptionError,
     RunError,
 )
@@ -116,7 +117,7 @@ from avial_lab.runtime.native.device_values import on_host
 from avial_lab.runtime.rank import in_place
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
-from avial_lab.runtime.rank.outcome import DEATH_HINTS
+from avial_lab.runtime.rank.outcome import DEATH_HINTS, ENDLESS_HINT
 from avial_lab.runtime.rank.output import Printed
 from avial_lab.runtime.rank.parcels import as_bytes
 from avial_lab.runtime.rank.threads import Threads
@@ -880,6 +881,8 @@ class Program:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
                 step = _step_in(journal)
+                if isinstance(crash, CompilerTimeout):
+                    crash.hint = f"{ENDLESS_HINT}; {crash.hint}"
                 if step < 0:
                     raise
                 raise self._reference_ended(step, crash.message, crash.hint) from None
