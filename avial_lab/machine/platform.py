@@ -423,9 +423,8 @@ class Platform:
 
     def __str__(self) -> str:
         kinds = dict.fromkeys(link.kind for link in self.links)
-        return (
-            f"{self.label}: {count(len(self.nodes), 'node')}, {listed(list(kinds))} ({self.source})"
-        )
+        links = listed(list(kinds)) if kinds else "no links"
+        return f"{self.label}: {count(len(self.nodes), 'node')}, {links} ({self.source})"
 
     def __repr__(self) -> str:
         nodes, links = count(len(self.nodes), "node"), count(len(self.links), "link")
