@@ -159,9 +159,11 @@ class Node:
         return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
 
     def foreign_bytes_per_s(self, nbytes: float, cores: int) -> float:
-        """The same of what another process has just written."""
+        """The same of what another process has just written: from the cache of the core that it
+        was on, however many there are that read it, or from memory.
+        """
         memory = min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
-        return max(memory, self.stream_bytes_per_s(nbytes, cores) * FOREIGN_CACHE_RATE)
+        return max(memory, self.stream_bytes_per_s(nbytes, 1) * FOREIGN_CACHE_RATE)
 
     @cached_property
     def hardware(self) -> Node:
