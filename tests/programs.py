@@ -97,10 +97,11 @@ def programs(draw: st.DrawFn, *, most_tasks: int = 8) -> RandomProgram:
     lines.append('  %cpu = avial.target {arch = "cpu"}')
     lines.append('  %gpu = avial.target {arch = "sm_80"}')
     meaning = []
+    targets = draw(st.sampled_from([("%cpu", "%cpu", "%cpu", "%gpu"), ("%gpu",)]))
     for number in range(draw(st.integers(1, most_tasks))):
         shape_of_body = draw(st.sampled_from(_BODIES))
         buffers, body, step = shape_of_body(draw, arrays, element)
-        target = draw(st.sampled_from(["%cpu", "%cpu", "%cpu", "%gpu"]))
+        target = draw(st.sampled_from(targets))
         after = (
             f" after %t{draw(st.integers(0, number - 1))}" if number and draw(st.booleans()) else ""
         )

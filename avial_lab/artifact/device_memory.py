@@ -88,6 +88,11 @@ def stays_of_tasks(schedule: Schedule) -> tuple[Stay, ...]:
                 copy = schedule.copies[step.copy]
                 uses(copy.source, copy.storage, number, (copy.box,), writes=False)
                 uses(copy.dest, copy.storage, number, (copy.box,), writes=True)
+            if step.kind in (StepKind.SEND, StepKind.WAIT_RECEIVED):
+                moved = schedule.transfers[step.transfer]
+                received = step.kind is StepKind.WAIT_RECEIVED
+                place = moved.places[received] if moved.places else 0
+                uses(place, moved.storage, number, (moved.box,), writes=received)
             if step.kind is StepKind.RUN:
                 place = schedule.topology.place_of(schedule.placement_of[step.task].device)
                 task = schedule.graph.by_name[step.task]

@@ -141,12 +141,15 @@ class Plan:
 def plan_of_tasks(schedule: Schedule) -> Plan:
     """Of a program of tasks, by its schedule: each task is a phase that is begun once."""
     storages = {storage.name: storage for storage in schedule.graph.storages}
-    sums: dict[tuple[str, int, int], tuple[int, int]] = {}
+    sums: dict[tuple[str, int, int, str], tuple[int, int]] = {}
     for each in schedule.transfers:
-        key = each.consumer, each.source, each.dest
+        key = each.consumer, each.source, each.dest, each.devices(schedule.topology.ranks)
         messages, nbytes = sums.get(key, (0, 0))
         sums[key] = messages + 1, nbytes + each.nbytes
-    moves = tuple(Move(*ends, *amounts) for ends, amounts in sums.items())
+    moves = tuple(
+        Move(phase, source, dest, *amounts, devices)
+        for (phase, source, dest, devices), amounts in sums.items()
+    )
     received: dict[str, int] = {}
     for move in moves:
         received[move.phase] = received.get(move.phase, 0) + move.nbytes
@@ -189,8 +192,8 @@ def _boxes_by_place(schedule: Schedule, places: int) -> list[dict[str, list[Box]
     for piece in (*schedule.inputs, *schedule.results):
         holds(piece.rank, piece.storage, piece.box)
     for each in schedule.transfers:
-        holds(each.source, each.storage, each.box)
-        holds(each.dest, each.storage, each.box)
+        for place in each.places or (each.source, each.dest):
+            holds(place, each.storage, each.box)
     for each in schedule.copies:
         holds(each.source, each.storage, each.box)
         holds(each.dest, each.storage, each.box)

@@ -15,7 +15,7 @@ from avial_lab.artifact.device_memory import fullest, told
 from avial_lab.core.buffers import Storage
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import MOST_ROWS, count, format_bytes
-from avial_lab.machine.devices import place_name
+from avial_lab.machine.devices import ends_words, place_name
 from avial_lab.trace import Move
 from avial_lab.trace.run_facts import copies_table, copies_words
 
@@ -75,9 +75,7 @@ def moves_table(
     rows: list[tuple[str, ...]] = []
     for key in keys[:most]:
         phase, source, dest, devices = key
-        ends = devices.split(" → ") if devices else []
-        ranks = [f"{rank}, {end}" for rank, end in zip((source, dest), ends, strict=False)]
-        row = (phase, *(ranks or (str(source), str(dest))), *_amounts(planned.get(key)))
+        row = (phase, *ends_words(source, dest, devices), *_amounts(planned.get(key)))
         rows.append(row if counted is None else (*row, *_amounts(run.get(key))))
     head = ("phase", "from rank", "to rank", "messages", "bytes")
     if counted is not None:

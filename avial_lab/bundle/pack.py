@@ -23,7 +23,7 @@ from avial_lab.benchmarks.kernel_suite import is_kernel, kernel_names, kernel_pr
 from avial_lab.bundle.elsewhere import CONTAINER, Job
 from avial_lab.bundle.race_programs import RACES, Race
 from avial_lab.compiler.frontends.notation.header import holds_schedule
-from avial_lab.core.device_arrays import DeviceArray, OnDevice
+from avial_lab.core.device_arrays import stand_ins
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import AvialError, BindError
 from avial_lab.core.toolchain import tool
@@ -321,11 +321,7 @@ IN_PLACE = "in place"
 
 def _in_place() -> Program:
     """Of arrays that lie on the first GPU."""
-    kind, size = np.dtype(np.float32), 1 << 20  # wherever they will lie
-    arrays = {
-        name: OnDevice.of(DeviceArray(None, (size,), kind, k * size * kind.itemsize, 0))
-        for k, name in enumerate("xy")
-    }
+    arrays = stand_ins({name: np.empty(1 << 20, np.float32) for name in "xy"})
     text = (Path(__file__).with_name("in_place.mlir")).read_text(encoding="utf-8")
     return compilation.compile(text, arrays=arrays, on="gpu", cpu_target=CPU)
 

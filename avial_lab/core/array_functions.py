@@ -36,6 +36,9 @@ REDUCTIONS: dict[str, str] = {
     "all": "logical_and",
 }  # fmt: skip
 
+EXTREMES: dict[str, str] = {"argmin": "min", "argmax": "max"}
+"""What finds the place of the first of the extremes, along one dimension."""
+
 _ELEMENTARY = frozenset(
     {"acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "cos", "cosh", "exp", "expm1",
      "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "tan", "tanh"}

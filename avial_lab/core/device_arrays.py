@@ -27,7 +27,8 @@ LEGACY_STREAM = 1
 @dataclass(frozen=True, repr=False)
 class DeviceArray:
     """Contiguous elements at `address` of GPU `number` (-1: it does not say). They are ready once
-    `stream` has done what it was given; 0: they are. owner: keeps the memory.
+    `stream` has done what it was given; 0: they are. owner: the array, which keeps the memory;
+    held: what keeps it, too.
     """
 
     owner: object
@@ -37,6 +38,7 @@ class DeviceArray:
     number: int = -1
     stream: int = 0
     read_only: bool = False
+    held: object = None
 
     @property
     def nbytes(self) -> int:
@@ -90,6 +92,15 @@ class OnDevice(np.ndarray):
         )
 
 
+def stand_ins(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays like these, each on the first GPU somewhere by itself: to compile for."""
+    most = max((array.nbytes for array in arrays.values()), default=0)
+    return {
+        name: OnDevice.of(DeviceArray(None, array.shape, array.dtype, k * max(most, 1), 0))
+        for k, (name, array) in enumerate(arrays.items())
+    }
+
+
 _LAZY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 
@@ -100,7 +111,12 @@ def is_on_device(value: object) -> bool:
     if getattr(value, "__cuda_array_interface__", None) is not None:
         return True
     asked = getattr(value, "__dlpack_device__", None)
-    return asked is not None and asked()[0] in (_CUDA, _CUDA_MANAGED)
+    return asked is not None and asked()[0] in (CUDA, _CUDA_MANAGED)
+
+
+def in_place(name: str, value: object) -> object:
+    """What stands for an array on a GPU; other values as they are."""
+    return OnDevice.of(device_array(name, value)) if is_on_device(value) else value
 
 
 def device_array(name: str, value: object) -> DeviceArray:
@@ -175,9 +191,44 @@ def _stream_of(value: object, interface: dict[str, Any]) -> int:
     return LEGACY_STREAM
 
 
+# The other way -----------------------------------------------------------------------------------
+
+
+def addresses_of(array: DeviceArray) -> np.ndarray:
+    """As an array of NumPy's, whose values must not be asked for where it is on a real GPU."""
+    return np.asarray(_Addresses(array)).view(array.dtype).reshape(array.shape)
+
+
+@dataclass(frozen=True)
+class _Addresses:
+    array: DeviceArray
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        data = (self.array.address, self.array.read_only)
+        return {"shape": (self.array.nbytes,), "typestr": "|u1", "data": data, "version": 3}
+
+
+def interface_of(addresses: np.ndarray, stream: int) -> dict[str, Any]:
+    """Its `__cuda_array_interface__`; stream: on which it is ready, 0: it is."""
+    said = dict(addresses.__array_interface__)
+    return {
+        **{name: said[name] for name in ("shape", "typestr", "data", "strides")},
+        "version": 3, "stream": stream or None,
+    }  # fmt: skip
+
+
+def capsule_of(addresses: np.ndarray, device: tuple[int, int]) -> object:
+    """Its DLPack, on that device."""
+    capsule = addresses.__dlpack__()
+    tensor = _tensor_of(capsule)
+    tensor.device_type, tensor.device_id = device
+    return capsule
+
+
 # DLPack ------------------------------------------------------------------------------------------
 
-_CUDA, _CUDA_MANAGED = 2, 13
+CPU, CUDA, _CUDA_MANAGED = 1, 2, 13
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
 """`DLDataTypeCode`, but for booleans, which have 8 bits, and bfloat."""
 _BFLOAT, _BOOL = 4, 6
@@ -200,12 +251,16 @@ class _Tensor(ctypes.Structure):
     )
 
 
+def _tensor_of(capsule: object) -> _Tensor:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return _Tensor.from_address(pointer(capsule, b"dltensor"))
+
+
 def _by_dlpack(name: str, value: object) -> DeviceArray:
     """The stream is CUDA's default one, which the array's library is asked to make wait."""
     capsule = cast("Any", value).__dlpack__(stream=LEGACY_STREAM)
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    tensor = _tensor_of(capsule)
     shape = tuple(tensor.shape[d] for d in range(tensor.ndim))
     dtype = _dtype_of(name, tensor)
     strides = None
@@ -214,8 +269,8 @@ def _by_dlpack(name: str, value: object) -> DeviceArray:
     _check_strides(name, shape, strides, dtype.itemsize)
     address = (tensor.data or 0) + tensor.byte_offset
     return DeviceArray(
-        (value, capsule), shape, dtype, address, tensor.device_id, LEGACY_STREAM,
-        _never_changes(value),
+        value, shape, dtype, address, tensor.device_id, LEGACY_STREAM,
+        _never_changes(value), capsule,
     )  # fmt: skip
 
 

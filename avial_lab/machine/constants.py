@@ -24,6 +24,10 @@ FMA_LATENCY_CYCLES = 4
 """From a product and a sum to the next that needs it (uops.info, VFMADD: 4 on Intel since Skylake
 and on AMD since Zen 3, 5 on Zen and Zen 2)."""
 
+ADD_LATENCY_CYCLES = 3
+"""From a sum to the next, and from a product (uops.info, ADDSD and MULSD: 3 on AMD since Zen, 3 to
+4 on Intel since Alder Lake, 4 on Intel since Skylake)."""
+
 LOAD_LATENCY_CYCLES = 5
 """Until a value is there that lies in the nearest cache (uops.info: 4 to 5 for integers, up to 7
 for vectors, on Intel since Skylake and on AMD since Zen)."""
@@ -45,6 +49,14 @@ FAR_FUNCTION_CYCLES = 28
 
 LOADS_PER_CYCLE = 2
 """And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
+
+LOAD_ACROSS_LINES_CYCLES = 1
+"""What a load takes more that lies across two lines of the cache, one behind the other (AMD EPYC
+9004, L1, loads of 16, 32 and 64 bytes one after another: 1.1, 1.0, 0.7; Intel 0.5, uops.info)."""
+
+STORE_ACROSS_LINES_CYCLES = 2
+"""The same of a store (AMD EPYC 9004, 16, 32 and 64 bytes: 0.9, 1.8, 1.6; Intel since Skylake 1
+to 2)."""
 
 OPERATIONS_PER_CYCLE = 5
 """That a core begins, of whatever kind, with the arithmetic of their indices beside them (4 to 6

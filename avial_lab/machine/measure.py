@@ -50,7 +50,10 @@ def measure_ceilings(threads: int, element: str) -> Ceilings:
         raise AvialError(f"the machine's ceilings could not be measured: {said}")
     found = json.loads(done.stdout)
     caches = tuple((int(level), float(rate)) for level, rate in found["caches"])
-    return Ceilings(threads, element, found["flops"], found["triad"], found["vector_bits"], caches)
+    streams = tuple((int(nbytes), float(rate)) for nbytes, rate in found["streams"])
+    return Ceilings(
+        threads, element, found["flops"], found["triad"], found["vector_bits"], caches, streams
+    )
 
 
 def measure_node(cores: int, say: Callable[[str], None] = lambda _: None) -> MeasuredNode:
@@ -67,11 +70,25 @@ def measure_node(cores: int, say: Callable[[str], None] = lambda _: None) -> Mea
 
 
 def _caches(one: Ceilings) -> tuple[tuple[int, float], ...]:
-    """(Half of a cache: the other half is for what else is there.)"""
-    room = {cache.level: cache.nbytes // 2 for cache in this_machine().caches}
-    return tuple(
-        (room[level], rate) for level, rate in one.cache_bytes_per_s if rate > one.bytes_per_s
-    )
+    """Sizes up to which a core is as fast; a larger one is never faster."""
+    found: list[tuple[int, float]] = []
+    fastest = one.bytes_per_s
+    for nbytes, rate in reversed(one.streams):
+        if rate > fastest:
+            found.insert(0, (nbytes, rate))
+            fastest = rate
+    return tuple(found)
+
+
+def _sizes(machine: Machine) -> list[int]:
+    """Half of the second cache, and twice as much again and again until half of the last: where a
+    cache ends, rates fall over several such, as neighbours have their part of it.
+    """
+    known = [cache.nbytes // 2 for cache in machine.caches if cache.level > 1]
+    sizes = known[:1]
+    while sizes and 2 * sizes[-1] <= known[-1]:
+        sizes.append(2 * sizes[-1])
+    return sizes
 
 
 def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]:
@@ -102,6 +119,10 @@ def _measured(element: str, threads: int, machine: Machine) -> dict[str, object]
         "triad": streamed(min(max(_LEAST_TRIAD_BYTES, 6 * last), room), 0, 16),
         "vector_bits": library.vector_bits(),
         "caches": caches,
+        "streams": [
+            (nbytes, streamed(nbytes, _CACHE_BYTES, 20))
+            for nbytes in (_sizes(machine) if threads == 1 else ())
+        ],
     }
 
 

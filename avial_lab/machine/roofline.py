@@ -25,7 +25,7 @@ from avial_lab.machine.demand import Demand
 class Ceilings:
     """flops_per_s: peak of fused multiply-adds, in vectors of `vector_bits`. bytes_per_s: STREAM
     triad. cache_bytes_per_s: the triad over arrays that fit a cache, by its level. All by `threads`
-    threads.
+    threads. streams: the triad over so many bytes, from the second cache to the last, for one.
     """
 
     threads: int
@@ -34,6 +34,7 @@ class Ceilings:
     bytes_per_s: float
     vector_bits: int = 0
     cache_bytes_per_s: tuple[tuple[int, float], ...] = ()
+    streams: tuple[tuple[int, float], ...] = ()
 
     def seconds(self, flops: int, nbytes: int) -> float:
         """The least time that so much work can take: the roofline (Williams et al. 2009)."""

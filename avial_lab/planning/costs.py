@@ -49,13 +49,19 @@ class Cost:
     cores: int = 1
     memory_bytes: float = 0.0
 
-    def from_memory(self, nbytes: int, node: Node) -> Cost:
-        """Where so much of what it touches is in no cache yet; what was measured stays."""
-        first_s = nbytes / min(node.core_bytes_per_s * max(1, self.cores), node.memory_bytes_per_s)
+    def touching_first(self, nbytes: int, written: int, node: Node) -> Cost:
+        """Where so much of what it touches has only been written by the caller, with all else that
+        he wrote: from the cache that holds it all, or from memory. What was measured stays.
+        """
+        cores = max(1, self.cores)
+        first_s = nbytes / node.stream_bytes_per_s(written, cores)
         if first_s <= self.seconds or self.source not in (CostSource.ROOFLINE, CostSource.GUESSED):
             return self
-        why = f"{self.why}; {format_bytes(nbytes)} of it first come from memory"
-        return replace(self, seconds=first_s, why=why, memory_bytes=nbytes)
+        memory = node.in_memory(written, cores)
+        where = "memory" if memory else "a cache that the caller filled"
+        why = f"{self.why}; {format_bytes(nbytes)} of it first come from {where}"
+        through = float(nbytes) if memory else self.memory_bytes
+        return replace(self, seconds=first_s, why=why, memory_bytes=through)
 
     def __repr__(self) -> str:
         return brief(self, f"{format_seconds(self.seconds)} ({self.source.value}): {self.why}")

@@ -1,16 +1,17 @@
 """Which bytes go between a rank's memory and its devices', derived from who wrote last.
 
-The steps of every rank -> the same with copies between them. Messages go from host to host; what a
-rank has to copy for its tasks and messages follows from its own steps alone.
+The steps of every rank -> the same with copies between them. What a device wrote goes to a device
+of another rank as it is; other messages go from host to host. What a rank has to copy for its tasks
+and messages follows from its own steps alone.
 
     run t1 on gpu0      copy c cpu0 → gpu0 first, where the host holds it and gpu0 does not
-    send c to rank 1    copy c gpu0 → cpu0 first
+    send c to rank 1    copy c gpu0 → cpu0 first, where a task on rank 1's CPU needs it
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from avial_lab.core.piece_map import PieceMap
 from avial_lab.core.regions import Box
@@ -26,6 +27,18 @@ from avial_lab.planning.schedule import (
 )
 from avial_lab.planning.task_graph import Task, TaskGraph
 from avial_lab.planning.transfers import needed_accesses
+
+
+def between_places(
+    topology: Topology, placements: Sequence[Placement], transfers: Sequence[Transfer]
+) -> list[Transfer]:
+    """The transfers, each with its places where it goes from device to device."""
+    place_of = {placed.task: topology.place_of(placed.device) for placed in placements}
+    found: list[Transfer] = []
+    for each in transfers:
+        ends = place_of[each.producer], place_of[each.consumer]
+        found.append(replace(each, places=ends) if min(ends) >= topology.ranks else each)
+    return found
 
 
 def with_copies(
@@ -84,10 +97,12 @@ class _Rank:
                 continue
             if step.kind is StepKind.SEND:
                 sent = self.transfers[step.transfer]
-                self._bring(sent.storage, sent.box, self.rank, sent.producer)
+                place = sent.places[0] if sent.places else self.rank
+                self._bring(sent.storage, sent.box, place, sent.producer)
             elif step.kind is StepKind.WAIT_RECEIVED:
                 received = self.transfers[step.transfer]
-                self._written(received.storage, received.box, self.rank)
+                place = received.places[1] if received.places else self.rank
+                self._written(received.storage, received.box, place)
             self.steps.append(step)
         for piece in results:
             if piece.rank == self.rank:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from avial_lab.core.regions import Region, format_region
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import count, format_bytes, names_range, printable, rank_words
+from avial_lab.machine.devices import ends_words
 from avial_lab.planning.critical_path import Critical, critical_path
 from avial_lab.trace import EventKind, Trace
 
@@ -158,8 +159,7 @@ def transfer_table(schedule: Schedule, *, most: int = ROW_LIMIT) -> Table:
             t.storage,
             str(t.box),
             format_bytes(t.nbytes),
-            str(t.source),
-            str(t.dest),
+            *ends_words(t.source, t.dest, t.devices(schedule.topology.ranks)),
             t.producer,
             t.consumer,
         )

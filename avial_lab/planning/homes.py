@@ -10,6 +10,10 @@ from avial_lab.core.words import count
 from avial_lab.planning.task_graph import TaskGraph
 
 
+class NoKernels(BindError):
+    """An array is on a GPU, and nothing of the program runs there."""
+
+
 def homes_of(graph: TaskGraph, ranks: int, drivers: tuple[int, ...]) -> dict[str, int]:
     """The places where the caller has arrays on GPUs, by storage; BindError where they cannot be
     used there.
@@ -25,7 +29,7 @@ def homes_of(graph: TaskGraph, ranks: int, drivers: tuple[int, ...]) -> dict[str
                 hint="arrays on GPUs are for one rank, the caller's process: ranks=1",
             )
         if not drivers:
-            raise BindError(
+            raise NoKernels(
                 f"{lies}, and nothing of the program runs on a GPU",
                 hint='compile it with on="gpu"; where that is done, explain() says why its loops '
                 "stay on the host: pass arrays of the host",

@@ -106,7 +106,8 @@ def first_touched(schedule: Schedule) -> dict[str, int]:
         for step in program:
             if step.kind is StepKind.WAIT_RECEIVED:
                 brought = schedule.transfers[step.transfer]
-                held.receive(brought.storage, brought.box, rank)
+                if not brought.places:
+                    held.receive(brought.storage, brought.box, rank)
             elif step.kind is StepKind.RUN and own[schedule.placement_of[step.task].device]:
                 before = held.nbytes[rank]
                 held.add(graph.by_name[step.task], rank)

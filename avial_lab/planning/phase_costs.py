@@ -85,7 +85,7 @@ class PhaseCosts:
             }
             cost = _modelled(pattern, demand, loops, part, topology)
             found.append(replace(cost, launches=self.launches.get(phase, 1.0)))
-        found = _from_memory(turns, found, topology)
+        found = _as_written(turns, found, topology)
         return self._scaled(turns, found, topology) if self.profile else found
 
     def seconds(self, turns: Turns, topology: Topology) -> dict[tuple[str, str], float]:
@@ -198,18 +198,14 @@ def _modelled(
     return ShareCost(seconds, memory)
 
 
-def _from_memory(turns: Turns, costs: Sequence[ShareCost], topology: Topology) -> list[ShareCost]:
-    """With what a run finds in memory: the caller has written all arrays before it, and phases
-    bring what none of them has touched before into the caches in their first turns. (Arrays that
-    all fit the nearest cache are still there.)
+def _as_written(turns: Turns, costs: Sequence[ShareCost], topology: Topology) -> list[ShareCost]:
+    """With what a run finds in caches and in memory: the caller has written all arrays before it,
+    so that each lies in the cache that holds them all, or in memory; phases bring what none of them
+    has touched before nearer in their first turns.
     """
     found, left = list(costs), float(sum(storage.nbytes for storage in turns.storages))
     which, hardware = topology.rank_hardware
-    if all(node.caches and left <= node.caches[0][0] for node, _ in hardware):
-        return found
-    rates = np.array(
-        [min(node.core_bytes_per_s * cores, node.memory_bytes_per_s) for node, cores in hardware]
-    )
+    rates = np.array([node.stream_bytes_per_s(left, cores) for node, cores in hardware])
     seen: set[int] = set()
     rows: list[list[int]] = turns.turns.tolist()
     for phase, number, *_ in rows:

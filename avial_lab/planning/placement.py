@@ -8,7 +8,7 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.candidates import fitting_devices
 from avial_lab.planning.costs import Costs
-from avial_lab.planning.device_copies import with_copies
+from avial_lab.planning.device_copies import between_places, with_copies
 from avial_lab.planning.homes import homes_of
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import PhaseRun, Piece, Placement, Schedule, Sync
@@ -138,21 +138,20 @@ def _scheduled(
 ) -> Schedule:
     """The schedule that follows from where every task runs, in the order of `placements`."""
     flow = derive_transfers(graph, placements)
-    programs = rank_programs(graph, topology, placements, flow.transfers, sync)
+    transfers = between_places(topology, placements, flow.transfers)
+    programs = rank_programs(graph, topology, placements, transfers, sync)
     results = tuple(flow.results())
     on = (topology.place_of(placed.device) for placed in placements)
     drivers = topology.drivers if any(place >= topology.ranks for place in on) else ()
     homes = homes_of(graph, topology.ranks, drivers)
-    programs, copies = with_copies(
-        graph, topology, placements, programs, flow.transfers, results, homes
-    )
+    programs, copies = with_copies(graph, topology, placements, programs, transfers, results, homes)
     return Schedule(
         graph=graph,
         topology=topology,
         policy=policy,
         sync=sync,
         placements=placements,
-        transfers=tuple(flow.transfers),
+        transfers=tuple(transfers),
         programs=programs,
         inputs=tuple(piece for piece in flow.inputs() if piece.storage not in homes),
         results=tuple(piece for piece in results if piece.storage not in homes),

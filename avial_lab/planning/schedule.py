@@ -16,7 +16,7 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.core.regions import Box
 from avial_lab.core.table import PRINTED_ROWS
 from avial_lab.core.words import MOST_ROWS, brief, count, format_bytes, listed
-from avial_lab.machine.devices import place_name
+from avial_lab.machine.devices import devices_between, place_name
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.graph_facts import graph_summary, graph_text
 from avial_lab.planning.policies import Policy
@@ -54,7 +54,7 @@ class Transfer:
     needs it.
 
     `index` numbers the transfers of a schedule from 0 and serves as the message's tag (modulo MPI's
-    tag limit).
+    tag limit). places: where it goes from the device that wrote it to the one that needs it.
     """
 
     index: int
@@ -65,6 +65,7 @@ class Transfer:
     producer: str
     consumer: str
     nbytes: int
+    places: tuple[int, int] | None = None
 
     @cached_property
     def what(self) -> str:
@@ -75,6 +76,10 @@ class Transfer:
     def messages(self) -> int:
         """As of a `Move`, which sums up several."""
         return 1
+
+    def devices(self, ranks: int) -> str:
+        """Between whose memories it goes, as of a `Move`."""
+        return devices_between(*self.places, ranks) if self.places else ""
 
     def __repr__(self) -> str:
         what = f"{self.storage}{self.box} ({format_bytes(self.nbytes)})"

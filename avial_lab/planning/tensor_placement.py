@@ -114,6 +114,9 @@ class Placement:
     mesh: Mesh
     along: tuple[Along, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.mesh.name, *[each.dim for each in self.along]))
+
     @staticmethod
     def copies(mesh: Mesh) -> Placement:
         return Placement(mesh, (COPY,) * len(mesh.axes))

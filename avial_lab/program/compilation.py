@@ -28,7 +28,7 @@ from avial_lab.compiler.requests import (
 )
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.buffers import bind_arrays
-from avial_lab.core.device_arrays import OnDevice, device_array, is_on_device
+from avial_lab.core.device_arrays import OnDevice, in_place
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
 from avial_lab.core.files import disk_errors
@@ -141,6 +141,8 @@ def compile(
     source = replace(source, written=written)
     if topology is None and any(isinstance(array, OnDevice) for array in bound.values()):
         options.setdefault("ranks", 1)  # which this process is
+        if not holds_schedule(text):
+            options.setdefault("on", GPU_FAMILY)
     if topology is not None and topology.cpu and options.get("cpu_target") is None:
         options["cpu_target"] = topology.cpu
     chosen = CompileOptions.of(**options)
@@ -292,9 +294,7 @@ def _check_others(
 def _array(name: str, value: object, text: str, cell: str) -> np.ndarray:
     """An array that a program can work on; what is none is shown where the program names it."""
     try:
-        if is_on_device(value):
-            return checked_array(name, OnDevice.of(device_array(name, value)))
-        return checked_array(name, value)
+        return checked_array(name, in_place(name, value))
     except BindError as error:
         place = place_of(text, name)
         error.span = None if place is None else CellSpan(cell, text, *place)

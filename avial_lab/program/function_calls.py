@@ -28,6 +28,7 @@ from avial_lab.compiler.frontends.python.signature import (
 )
 from avial_lab.compiler.frontends.python.values import Fixed, Shape
 from avial_lab.core.aliasing import checked_array
+from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import OptionError
 
 Array = np.ndarray[Any, Any]
@@ -118,7 +119,8 @@ def call_key(
         if isinstance(value, np.ndarray):
             array = cast("Array", value)
             shape = array.shape if shapes is None else shapes[name]
-            parts.append((array.dtype.str, shape, array.flags.writeable))
+            gpu = array.given.number if isinstance(array, OnDevice) else None
+            parts.append((array.dtype.str, shape, array.flags.writeable, gpu))
             continue
         kind = kind_of_number(value)
         if kind is not None and (kind.dtype.kind in "fc" or name in handed):
@@ -137,11 +139,11 @@ def _hashable(value: object) -> object:
 
 
 def _shared(given: Mapping[str, object]) -> tuple[tuple[object, ...], ...]:
-    """How the arrays overlap in memory."""
+    """How the arrays overlap in memory of the host; on a GPU they must not."""
     arrays = [
         (name, cast("Array", value))
         for name, value in given.items()
-        if isinstance(value, np.ndarray)
+        if isinstance(value, np.ndarray) and not isinstance(value, OnDevice)
     ]
     found: list[tuple[object, ...]] = []
     for k, (name, one) in enumerate(arrays):
@@ -244,7 +246,7 @@ def _part_of(
     array = cast("Array", whole)
     plain = tuple((0, d, 1) for d in range(array.ndim))
     if axes == plain and array.shape == shape:
-        return array
+        return array.given.owner if isinstance(array, OnDevice) else array
     first = array[tuple(slice(offset, None) for offset, _, _ in axes)]
     strides = [0] * len(shape)
     for (_, dim, step), stride in zip(axes, array.strides, strict=True):

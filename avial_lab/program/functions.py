@@ -32,6 +32,7 @@ from avial_lab.compiler.frontends.python.source import FunctionSource, not_too_d
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.translate import translate
 from avial_lab.compiler.options import CompileOptions
+from avial_lab.core.device_arrays import OnDevice, in_place
 from avial_lab.core.errors import (
     AvialError,
     CellSpan,
@@ -155,7 +156,7 @@ class FunctionProgram:
 
     def _call_there(self, args: tuple[object, ...], key: object) -> object:
         """On ranks, or in a process that stays."""
-        given = self.taken(dict(zip(self._signature.parameters, args, strict=True)))
+        given = self._taken(dict(zip(self._signature.parameters, args, strict=True)))
         here = self._here.get(key)
         if here is not None and here.spent_s > here.most_s:
             self._spent(given, self._here.pop(key).spent_s)
@@ -301,6 +302,8 @@ class FunctionProgram:
         """None where the sizes are constants of the program."""
         if not set(self.options) <= _OPEN or self._has_tasks or overlapping(given):
             return None
+        if any(isinstance(value, OnDevice) for value in given.values()):
+            return None
         if self._declared is not None:
             named = self._declared.shapes_of(given)
             if named is not None:
@@ -364,7 +367,10 @@ class FunctionProgram:
         return dict(given)
 
     def _bound(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
-        return self.taken(self._ordered(args, named))
+        return self._taken(self._ordered(args, named))
+
+    def _taken(self, given: Mapping[str, object]) -> dict[str, object]:
+        return self.taken({name: in_place(name, value) for name, value in given.items()})
 
     def _ordered(self, args: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
         bound = self._signature.bind(*args, **named)
@@ -417,7 +423,7 @@ class FunctionProgram:
     def _place(self, program: Program) -> Cluster | OneProcess | OneRank | None:
         """The session's cluster; else for one rank a process that stays."""
         ranks = program.schedule.topology.ranks
-        found = cluster_for(ranks)
+        found = None if program.binary.manifest.homes else cluster_for(ranks)
         if found is None and ranks == 1 and not program.schedule.topology.gpus:
             return one_rank()
         return found

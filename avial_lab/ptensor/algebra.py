@@ -130,7 +130,7 @@ class Linalg:
             if left:
                 base = self._xp.matmul(base, base)
         unit = self._xp.eye(x.shape[-1], dtype=x.dtype)
-        return self._xp.broadcast_to(unit, x.shape) if made is None else made
+        return self._xp.broadcast_to(unit, x.shape).copy() if made is None else made
 
     # -- norms -------------------------------------------------------------------------------------
 
@@ -208,10 +208,7 @@ class Linalg:
         return xp.stack(parts, axis=axis)
 
     def diagonal(self, x: Array, /, offset: int = 0) -> Array:
-        (made,) = self._xp.mapped(
-            "linalg.diagonal", [x], along=(x.ndim - 2, x.ndim - 1), options={"offset": offset}
-        )
-        return made
+        return self._xp.diagonal(x, offset, -2, -1)
 
     def trace(self, x: Array, /, offset: int = 0, dtype: Any = None) -> Array:
         return self._xp.sum(self.diagonal(x, offset=offset), axis=-1, dtype=dtype)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from avial_lab.core.device_arrays import (
+    DeviceArray,
+    addresses_of,
+    capsule_of,
+    interface_of,
+)
 from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
 from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
-from avial_lab.ptensor.recording import Memory, Value
-from avial_lab.runtime.rank.interpreter import Part, looked_at
+from avial_lab.ptensor.recording import Memory, Value, is_whole, whole_part
+from avial_lab.runtime.native.device_values import device_of, finish
+from avial_lab.runtime.rank.interpreter import Part, is_diagonal, looked_at
 
 if TYPE_CHECKING:
     from avial_lab.artifact.explanation import Explanation
@@ -78,6 +87,8 @@ class Array:
 
     __array_priority__ = 1000
     _is_element = False
+    _is_fixed = False
+    """Whether NumPy lets nobody write to it."""
 
     def __init__(self, xp: Namespace, memory: Memory, part: Part, shape: tuple[int, ...]) -> None:
         if len(shape) > MOST_DIMENSIONS:
@@ -85,9 +96,43 @@ class Array:
         self._xp = xp
         self._memory = memory
         self._part = part
-        self.shape = shape
+        self._shape = shape
 
     # -- what it is --------------------------------------------------------------------------------
+
+    def _set_shape(self, shape: Any) -> None:
+        """In place; AttributeError where NumPy would have to copy."""
+        made = self.reshape(shape)
+        if made._memory is not self._memory and not made._memory.aliases and self.size:
+            raise AttributeError(
+                "incompatible shape for in-place modification: use reshape(), which copies"
+            )
+        self._memory, self._part, self._shape = made._memory, made._part, made._shape
+
+    shape: tuple[int, ...] = property(attrgetter("_shape"), _set_shape)  # type: ignore[assignment]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """NumPy's of such an array, in bytes."""
+        return tuple(step * self.dtype.itemsize for step in self._steps())
+
+    def _steps(self) -> tuple[int, ...]:
+        """The same in elements."""
+        shape = self._memory.shape
+        own = self._memory.strides or [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+        steps = [0] * self.ndim
+        for (_, dim, step), stride in zip(self._part, own, strict=True):
+            if dim >= 0:
+                steps[dim] += step * stride
+        return tuple(steps)
+
+    @property
+    def flags(self) -> Flags:
+        return Flags(self)
+
+    def setflags(self, write: bool | None = None) -> None:
+        if write is not None:
+            self.flags.writeable = write
 
     @property
     def dtype(self) -> np.dtype:
@@ -191,6 +236,8 @@ class Array:
         """All of it, here: a gather, which `xp.report()` counts."""
         if copy is False:
             raise ValueError("the elements are with the engines: what comes here is a copy")
+        if is_diagonal(self._part):
+            return np.asarray(self.copy(), dtype=dtype)
         box = looked_at(self._part, Box.whole(self.shape))
         within = self._xp.connection.take(self._memory, box)
         if not self.shape:
@@ -215,7 +262,8 @@ class Array:
         array = np.broadcast_to(part.reshape(_with_ones(self.shape, dims)), self.shape)
         # What has come is nobody else's, but where one element stands for many.
         fresh = array.shape == within.shape and array.flags.c_contiguous
-        return np.array(part if fresh else array, dtype=dtype, copy=None if fresh else True)
+        made = part.reshape(self.shape) if fresh else array
+        return np.array(made, dtype=dtype, copy=None if fresh else True)
 
     def __float__(self) -> float:
         return float(np.asarray(self))
@@ -259,9 +307,16 @@ class Array:
         if any(_is_fancy(each) for each in keys):
             return self._xp.at_subscripts(self, keys)
         part, shape = self._subscript(key)
-        made = Array(self._xp, self._memory, part, shape)
+        made = self._view(part, shape)
         if not shape and self.shape and not any(each is Ellipsis for each in keys):
             made._become_element()
+        return made
+
+    def _view(self, part: Part, shape: tuple[int, ...]) -> Array:
+        """Of its memory."""
+        made = Array(self._xp, self._memory, part, shape)
+        if self._is_fixed:
+            made._is_fixed = True
         return made
 
     def _become_element(self) -> None:
@@ -276,6 +331,8 @@ class Array:
         self._memory, self._part = recording.holding(self.value()), ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if self._is_fixed:
+            raise ValueError("assignment destination is read-only")
         keys = key if isinstance(key, tuple) else (key,)
         if any(_is_fancy(each) for each in keys):
             self._xp.set_at_subscripts(self, keys, value)
@@ -346,14 +403,10 @@ class Array:
 
     def value(self) -> Value:
         """It in the recording, as it is now."""
-        recording = self._xp.connection.record()
-        whole = recording.read(self._memory)
-        if self._is_whole():
-            return whole
-        return recording.view(whole, self.shape, self._part)
+        return self._xp.connection.record().part_of(self._memory, self._part, self.shape)
 
     def _is_whole(self) -> bool:
-        return self.shape == self._memory.shape and self._part == whole_part(len(self.shape))
+        return is_whole(self._memory, self._part, self._shape)
 
     def _settled(self) -> None:
         if self._memory.value is not None or self._memory.name is not None:
@@ -414,8 +467,15 @@ class Array:
     def copy(self) -> Array:
         return self._xp.asarray(self, copy=True)
 
-    def reshape(self, *shape: Any) -> Array:
-        return self._xp.reshape(self, shape[0] if len(shape) == 1 else shape)
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+        wanted = shape[0] if len(shape) == 1 else shape
+        return self._xp.reshape(self, wanted, order=order, copy=copy)
+
+    def view(self, dtype: Any = None) -> Array:
+        """Of the same elements; of their bits as another type of that size, which nobody writes to:
+        nor to its own elements as long as somebody has that.
+        """
+        return self._xp.bits_of(self, dtype)
 
     def transpose(self, *axes: Any) -> Array:
         if not axes:
@@ -487,11 +547,11 @@ class Array:
     def swapaxes(self, axis1: int, axis2: int) -> Array:
         return self._xp.swapaxes(self, axis1, axis2)
 
-    def trace(self, offset: int = 0) -> Array:
-        return self._xp.trace(self, offset)
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        return self._xp.trace(self, offset, axis1, axis2)
 
-    def diagonal(self, offset: int = 0) -> Array:
-        return self._xp.diagonal(self, offset)
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        return self._xp.diagonal(self, offset, axis1, axis2)
 
     def searchsorted(self, v: Any, side: str = "left") -> Array:
         return self._xp.searchsorted(self, v, side=side)
@@ -505,6 +565,10 @@ class Array:
     @property
     def flat(self) -> Flat:
         return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        Flat(self)[:] = value
 
     def tobytes(self) -> bytes:
         """All of it, here: a gather."""
@@ -532,11 +596,11 @@ class Array:
     def __divmod__(self, other: Any) -> tuple[Array, Array]:
         return self // other, self % other
 
-    def ravel(self) -> Array:
-        return self._xp.reshape(self, (-1,))
+    def ravel(self, order: str = "C") -> Array:
+        return self._xp.ravel(self, order)
 
-    def flatten(self) -> Array:
-        return self._xp.reshape(self, (-1,), copy=True)
+    def flatten(self, order: str = "C") -> Array:
+        return self._xp.reshape(self, (-1,), order=order, copy=True)
 
     def conj(self) -> Array:
         return self._xp.conj(self)
@@ -545,9 +609,19 @@ class Array:
     def real(self) -> Array:
         return self._xp.real(self)
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._xp.real(self)[...] = value
+
     @property
     def imag(self) -> Array:
         return self._xp.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self._xp.imag(self)[...] = value
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Array:
         return self._xp.any(self, axis=axis, keepdims=keepdims)
@@ -576,8 +650,13 @@ class Array:
         copy: bool | None = None,
     ) -> Any:
         """All of it, here: a gather, which `xp.report()` counts. copy: False asks for the memory of
-        the only rank, where that is this process.
+        the only rank, where that is this process. What lies on a GPU of this process is handed over
+        there, unless it is asked for elsewhere (`dl_device`).
         """
+        lies = self.__dlpack_device__()
+        if dl_device in (None, lies) and not copy and (there := self._on_gpu()) is not None:
+            finish(there)
+            return capsule_of(self._viewed(there), lies)
         if copy is not False:
             array = np.asarray(self)
         elif (found := self._xp.connection.all_here(self._memory)) is not None and self._is_whole():
@@ -587,7 +666,31 @@ class Array:
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return np.empty(0).__dlpack_device__()
+        """The memory of an emulated GPU is the processor's."""
+        return device_of(self._xp.connection.gpu)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where it lies on a GPU of this process, emulated ones too: nothing is copied; what was
+        recorded has run.
+        """
+        there = self._on_gpu()
+        if there is None:
+            raise AttributeError("the array does not lie on a GPU of this process")
+        return interface_of(self._viewed(there), there.stream)
+
+    def _on_gpu(self) -> DeviceArray | None:
+        return self._xp.connection.on_gpu(self._memory)
+
+    def _viewed(self, there: DeviceArray) -> np.ndarray:
+        """Its elements, of its memory on the GPU: an array whose values are not here."""
+        whole = addresses_of(there)
+        strides = [0] * self.ndim
+        for (_, dim, step), stride in zip(self._part, whole.strides, strict=True):
+            if dim >= 0:
+                strides[dim] += step * stride
+        first = whole[tuple(slice(start, None) for start, _, _ in self._part)]
+        return as_strided(first, self.shape, strides, writeable=not there.read_only)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's function of that name here, where the arrays are; never a silent gather."""
@@ -620,13 +723,35 @@ class Flat:
         self._array[...] = changed.reshape(self._array.shape)
 
 
+class Flags:
+    """What NumPy's flags say of such an array: `x.flags.writeable = False`."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @property
+    def writeable(self) -> bool:
+        return not self._array._is_fixed
+
+    @writeable.setter
+    def writeable(self, value: bool) -> None:
+        if value and self._array._is_fixed and not self._array._is_whole():
+            raise ValueError("cannot set WRITEABLE flag to True of this array")
+        self._array._is_fixed = not value
+
+    @property
+    def c_contiguous(self) -> bool:
+        return _are_in_order(self._array.shape, self._array._steps())
+
+    @property
+    def f_contiguous(self) -> bool:
+        return _are_in_order(self._array.shape[::-1], self._array._steps()[::-1])
+
+    def __getitem__(self, name: str) -> bool:
+        return getattr(self, name.lower())
+
+
 _OPERANDS = (Array, bool, int, float, complex, np.generic, np.ndarray, list, tuple)
-
-
-@cache
-def whole_part(dims: int) -> Part:
-    """All of a memory of so many dimensions, as it is."""
-    return tuple((0, dim, 1) for dim in range(dims))
 
 
 def refuse_dimensions(count: int) -> None:
@@ -641,6 +766,14 @@ def _are_places(keys: Sequence[Any], shape: tuple[int, ...]) -> bool:
     """Whether they are an element's place, and in bounds."""
     return len(keys) == len(shape) and all(
         type(each) is int and -n <= each < n for each, n in zip(keys, shape, strict=True)
+    )
+
+
+def _are_in_order(shape: Sequence[int], steps: Sequence[int]) -> bool:
+    """Whether the elements of an array with these strides lie one behind the other."""
+    return 0 in shape or all(
+        n == 1 or step == math.prod(shape[d + 1 :])
+        for d, (n, step) in enumerate(zip(shape, steps, strict=True))
     )
 
 
@@ -659,6 +792,23 @@ def _through(
         return place
     start, inner, stride = of_dim[dim]
     return offset + step * start, inner, step * stride if inner >= 0 else 0
+
+
+def diagonal_of(x: Array, offset: int, axis1: int, axis2: int) -> Array:
+    """As a view: behind the other dimensions."""
+    if x.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = (np.lib.array_utils.normalize_axis_index(a, x.ndim) for a in (axis1, axis2))
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    rest = [d for d in range(x.ndim) if d not in (first, second)]
+    down, right = max(-offset, 0), max(offset, 0)
+    count = max(min(x.shape[first] - down, x.shape[second] - right), 0)
+    of_dim = {d: (0, k, 1) for k, d in enumerate(rest)}
+    of_dim[first] = (down if count else 0), len(rest), 1
+    of_dim[second] = (right if count else 0), len(rest), 1
+    part = tuple(_through(place, of_dim) for place in x._part)
+    return x._view(part, (*(x.shape[d] for d in rest), count))
 
 
 def _with_ones(shape: tuple[int, ...], dims: Sequence[int]) -> tuple[int, ...]:

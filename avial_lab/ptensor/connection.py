@@ -11,6 +11,7 @@ import secrets
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,9 +20,11 @@ from zlib import crc32
 import numpy as np
 
 from avial_lab.artifact.binary import Binary
+from avial_lab.core.device_arrays import DeviceArray, stand_ins
 from avial_lab.core.errors import ClusterError, OptionError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import count
+from avial_lab.planning.homes import NoKernels
 from avial_lab.planning.schedule import Piece
 from avial_lab.program.compilation import compile as compile_program
 from avial_lab.program.program import Program
@@ -66,8 +69,9 @@ from avial_lab.runtime.rank.interpreter import (
     needs,
     sent,
 )
+from avial_lab.runtime.rank.on_gpu import OnGpu
 from avial_lab.runtime.rank.own_ranks import OwnRanks, no_rows, own_ranks
-from avial_lab.runtime.rank.shards import Alone, Shard, ShardFunction, called
+from avial_lab.runtime.rank.shards import ShardFunction, stepped_alone
 from avial_lab.runtime.rank.traces import Ran
 from avial_lab.trace import Trace
 
@@ -104,7 +108,8 @@ class _Planned:
 class Connection:
     """One cluster's arrays: what is recorded for them, and the programs they were computed by.
 
-    device: "cuda:0" computes them by kernels of a GPU that each rank drives.
+    device: "cuda:0" computes them by kernels of a GPU that each rank drives; of one rank that is
+    this process they live there, too.
     """
 
     cluster: Cluster | OneProcess | OwnRanks
@@ -118,6 +123,7 @@ class Connection:
     steps: int = 0
     messages: int = 0
     bytes_moved: int = 0
+    _copied_bytes: int = 0
     always_compiled: bool = False
     held: HeldBytes = field(default_factory=HeldBytes)
     _last: Recorded | None = None
@@ -127,6 +133,9 @@ class Connection:
     _writing: bool = False
     _brought: list[tuple[int, weakref.ref[Memory]]] = field(
         default_factory=list["tuple[int, weakref.ref[Memory]]"]
+    )
+    _adopted: weakref.WeakValueDictionary[tuple[Any, ...], Memory] = field(
+        default_factory=weakref.WeakValueDictionary
     )
     _recorded: dict[bytes, Any] = field(default_factory=dict[bytes, Any])
     _plans: dict[tuple[Any, ...], _Planned] = field(
@@ -141,9 +150,11 @@ class Connection:
     )
 
     def __post_init__(self) -> None:
-        self.residence: Residence | OwnRanks | _InProcess
+        self.residence: Residence | OwnRanks | OnGpu | _InProcess
         if isinstance(self.cluster, OwnRanks):
-            self.ranks, self.residence = self.cluster.ranks, self.cluster
+            self.ranks = self.cluster.ranks
+            alone = self.ranks == 1 and self.device != "default"
+            self.residence = OnGpu(self.cluster) if alone else self.cluster
             self.lockstep = self.cluster.lockstep
             self.recording = Recording(device=self.device, ranks=self.ranks)
             if self.lockstep is not None:
@@ -243,6 +254,12 @@ class Connection:
                 )
         recording.settle(lambda memory: _settle(memory, residents))
         return self._read
+
+    @property
+    def copied_bytes(self) -> int:
+        """Between GPUs and the memory of those that drive them."""
+        there = self.residence.copied_bytes if isinstance(self.residence, OnGpu) else 0
+        return there + self._copied_bytes
 
     @property
     def last(self) -> Program | None:
@@ -387,7 +404,7 @@ class Connection:
 
     def _compute(self, recorded: Recorded) -> dict[str, Resident]:
         program = self._program(recorded)
-        self._writing = True
+        self._writing = not isinstance(self.residence, OnGpu)  # where a run that fails undoes it
         residents = {
             name: argument.resident or self.residence.new(argument.shape, argument.dtype.itemsize)
             for name, argument in recorded.arrays.items()
@@ -400,6 +417,7 @@ class Connection:
         self._ran = self._ran_last[recorded.text] = ran
         self.messages += sum(move.messages for move in ran.moves)
         self.bytes_moved += sum(move.nbytes for move in ran.moves)
+        self._copied_bytes += sum(copy.nbytes for copy in ran.copies)
         self.runs += 1
         return residents
 
@@ -435,6 +453,8 @@ class Connection:
     ) -> tuple[Ran, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
             return self.residence.run_program(program, arrays), None
+        if isinstance(self.residence, OnGpu):
+            return self.residence.run(program.binary, arrays), None
         return self.residence.run(program.binary, arrays, read=self._wanted)
 
     def _program(self, recorded: Recorded) -> Program:
@@ -456,9 +476,14 @@ class Connection:
     def _compiled(self, text: str, arrays: dict[str, np.ndarray]) -> Program:
         """By one rank of those that run a script, for all of them."""
 
+        def made(given: Mapping[str, np.ndarray]) -> Program:
+            return compile_program(text, arrays=given, ranks=self.ranks, cell="recorded arrays")
+
         def make() -> Program:
-            made = compile_program(text, arrays=arrays, ranks=self.ranks, cell="recorded arrays")
-            return replace(made, arrays={})  # whose size is not to be sent
+            if isinstance(self.residence, OnGpu):
+                with suppress(NoKernels):
+                    return replace(made(stand_ins(arrays)), arrays={})
+            return replace(made(arrays), arrays={})  # whose size is not to be sent
 
         if isinstance(self.residence, OwnRanks):
             self.meet("compiles what it has run last")
@@ -534,6 +559,50 @@ class Connection:
             self._brought.append((self.lockstep.met, weakref.ref(memory)))
         return memory
 
+    @property
+    def gpu(self) -> int:
+        """The one of this process that the arrays lie on; -1: on none."""
+        return 0 if isinstance(self.residence, OnGpu) else -1
+
+    def lies_with(self, other: Connection) -> bool:
+        """Whether arrays of both are in one memory."""
+        return self.gpu == other.gpu == -1
+
+    def adopts(self, given: DeviceArray) -> bool:
+        """Whether it may be an array of these where it lies."""
+        return self.gpu >= max(given.number, 0)
+
+    def adopt(self, given: DeviceArray, *, copy: bool) -> Memory:
+        """An array of the GPU that this place's are on: itself, or a copy there. BindError for one
+        that shares memory with another but is not the same.
+        """
+        residence, key = cast("OnGpu", self.residence), (given.address, given.shape, given.dtype)
+        known = self._adopted.get(key)
+        if known is not None and not copy:
+            return known
+        resident = residence.copy(given) if copy else residence.adopt(given)
+        self.held.note([resident])
+        memory = Memory(given.shape, given.dtype, resident, line=persons_line())
+        resident.line = told(memory.line)
+        if not copy:
+            memory.read_only, self._adopted[key] = given.read_only, memory
+            memory.stays = True
+        return memory
+
+    def on_gpu(self, memory: Memory) -> DeviceArray | None:
+        """The array where it lies, if that is a GPU of this process; runs what it depends on."""
+        if not isinstance(self.residence, OnGpu):
+            return None
+        if memory.value is not None or memory.name is not None:
+            self.run()
+        refuse_lost(memory)
+        if memory.resident is None:
+            memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
+        assert memory.resident is not None
+        memory.stays = True
+        there = self.residence.seen(memory.resident, memory.dtype)
+        return replace(there, held=memory.resident, read_only=memory.read_only)
+
     def join(self, part: np.ndarray) -> Memory:
         """The parts of all ranks of a script, which stay where they are."""
         if not isinstance(self.residence, OwnRanks):
@@ -559,6 +628,7 @@ class Connection:
         if memory.resident is None:
             box = no_rows(memory.shape)
             return np.broadcast_to(np.zeros((), memory.dtype), box.shape), box
+        memory.stays = True
         return self.residence.local(memory.resident, memory.dtype)
 
     def all_here(self, memory: Memory) -> np.ndarray | None:
@@ -680,20 +750,9 @@ class _InProcess:
     ) -> StepDone:
         """Here, on all of the arrays."""
         del results, read, together
-        parts = [
-            Shard(resident.storage.shape, (0,) * len(resident.storage.shape), part)
-            for resident, part in (
-                (resident, self.arrays[resident.number].view(dtype))
-                for resident, dtype, _ in operands
-            )
-        ]
-        made: list[tuple[Resident, np.dtype]] = []
-        for shard in called(function, parts, Alone(), parameters):
-            part = np.array(shard.part.reshape(shard.shape))
-            resident = self.new(part.shape, part.itemsize)
-            self._keep(resident, part)
-            made.append((resident, part.dtype))
-        return StepDone(tuple(made), 0, 0)
+        parts = [self.arrays[resident.number].view(dtype) for resident, dtype, _ in operands]
+        made = stepped_alone(function, parts, parameters)
+        return StepDone(tuple((self.put(part), part.dtype) for part in made), 0, 0)
 
     def taken_bytes(self) -> list[int]:
         return [sum(array.nbytes for array in self.arrays.values())]
@@ -720,6 +779,7 @@ def _which(memory: Memory) -> str:
 
 
 def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
+    memory.before = None
     if memory.name is not None:
         memory.resident = residents.get(memory.name[1:], memory.resident)
         if memory.resident is not None and not memory.resident.line:
@@ -727,8 +787,14 @@ def _settle(memory: Memory, residents: Mapping[str, Resident]) -> None:
 
 
 def _lose(memory: Memory, written: Set[str]) -> None:
-    if memory.resident is None or memory.name in written:
+    """A run has failed: that of an array which was given a new value only, before it began to
+    write, leaves it what it had.
+    """
+    if memory.before is not None and not written:
+        memory.resident = memory.before
+    elif memory.resident is None or memory.name in written:
         memory.lost = True
+    memory.before = None
 
 
 def _tables(recorded: Recorded) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.elements import element_of
+from avial_lab.ptensor.layouts import DEFAULT
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.holders import Wanted, blocks, everywhere, on_one, rows
 
@@ -198,6 +199,14 @@ class Library:
             raise ValueError(f"attempt to get {function} of an empty sequence")
         if not x.ndim:
             made = self.zeros((), dtype=np.int64)
+        elif axis is not None and self._is_along_rows(x, at):
+            shape, place = (*x.shape[:at], *x.shape[at + 1 :]), np.dtype(np.int64)
+            recording = self.connection.record()
+            made = self._of(
+                recording.operation(
+                    "reduce", [x.value()], shape, place, function=function, axes=(at,)
+                )
+            )
         elif axis is not None and x.ndim > 1:
             (made,) = self.mapped(function, [x], along=(at,), places=(None,), options={"axis": at})
         else:
@@ -209,6 +218,12 @@ class Library:
         return self.reshape(
             made, tuple(1 if axis is None or d == at else n for d, n in enumerate(x.shape))
         )
+
+    def _is_along_rows(self, x: Array, axis: int) -> bool:
+        """Whether what lies along that dimension is compiled, and lies with one rank."""
+        if x.dtype.kind not in "iuf" or x.dtype == np.float16:
+            return False
+        return axis > 0 and x.value().dist == DEFAULT
 
     def nonzero(self, x: Array, /) -> tuple[Array, ...]:
         if not x.ndim:
@@ -400,7 +415,7 @@ class Library:
             apart, tuple(n for t, extent in zip(times, shape, strict=True) for n in (t, extent))
         )
         return self.reshape(
-            spread, tuple(t * extent for t, extent in zip(times, shape, strict=True))
+            spread, tuple(t * extent for t, extent in zip(times, shape, strict=True)), copy=True
         )
 
     def meshgrid(self, *arrays: Array, indexing: str = "xy") -> list[Array]:
@@ -415,7 +430,7 @@ class Library:
         for k, array in enumerate(arrays):
             at = order.index(k)
             line = tuple(array.size if d == at else 1 for d in range(len(arrays)))
-            made.append(self.broadcast_to(self.reshape(array, line), shape))
+            made.append(self.broadcast_to(self.reshape(array, line), shape).copy())
         return made
 
     # -- files -------------------------------------------------------------------------------------

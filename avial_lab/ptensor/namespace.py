@@ -11,15 +11,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
 from avial_lab.core.array_functions import BINARY, UNARY
 from avial_lab.core.device_arrays import device_array, is_on_device
 from avial_lab.ptensor.algebra import Linalg
-from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions, whole_part
+from avial_lab.ptensor.aliases import (
+    Alias,
+    Derive,
+    Restore,
+    link,
+    reshaped_strides,
+    through_ones,
+)
+from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions
 from avial_lab.ptensor.connection import Connection
-from avial_lab.ptensor.devices import DEFAULT, DEVICES, MixedArrays, checked, follow
+from avial_lab.ptensor.devices import DEFAULT, DEVICES, GPU, MixedArrays, checked, follow
 from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
@@ -27,7 +36,7 @@ from avial_lab.ptensor.memory_use import MemoryUse
 from avial_lab.ptensor.numpy_calls import as_ufunc
 from avial_lab.ptensor.numpy_names import ON_ONE, NumpyNames, as_numpy_calls, by_position
 from avial_lab.ptensor.random_numbers import Random
-from avial_lab.ptensor.recording import Memory, Value
+from avial_lab.ptensor.recording import Memory, Recording, Value, whole_part
 from avial_lab.runtime.native.device_values import fetched
 
 if TYPE_CHECKING:
@@ -156,12 +165,12 @@ class Namespace(NumpyNames, Library):
     def report(self) -> dict[str, int]:
         """How often what was recorded has been run, of these without compiling it, and compiled;
         steps of library code, how often an array was brought here, and how many bytes; messages and
-        bytes between ranks, as the runs counted them.
+        bytes between ranks, as the runs counted them; bytes copied to GPUs and from them.
         """
         known = [each.connection for each in self.family.values()]
         names = (
             "runs", "interpreted", "compiled", "steps", "gathers", "gathered_bytes", "messages",
-            "bytes_moved",
+            "bytes_moved", "copied_bytes",
         )  # fmt: skip
         return {name: sum(getattr(each, name) for each in known) for name in names}
 
@@ -185,9 +194,10 @@ class Namespace(NumpyNames, Library):
         dist: Any = None,
     ) -> Array:
         """The array with its elements on the ranks; one that is there already is itself. What
-        another library has on a GPU (CuPy, PyTorch, JAX, Numba) is copied, once it is ready.
+        another library has on a GPU (CuPy, PyTorch, JAX, Numba) is used where it lies, on device
+        "cuda:0", where that and the only rank are this process's; else it is copied, once it is
+        ready. What is recorded of it reads it when it runs: `sync()` before it changes.
         """
-        del device  # `follow` has gone to it
         if isinstance(obj, Array) and obj._xp is not self:
             obj, copy = self._brought(obj), False
         if isinstance(obj, Array):
@@ -195,13 +205,19 @@ class Namespace(NumpyNames, Library):
             if copy and made is obj:
                 made = self._of(made.value())
             return self._placed(made, dist)
+        if is_on_device(obj):
+            given = device_array("obj", obj)
+            there = self.at(DEFAULT if device == DEFAULT else GPU)
+            if there.connection.adopts(given) and dtype in (None, given.dtype):
+                element_of(given.dtype)
+                return there._around(there.connection.adopt(given, copy=bool(copy)))
+            if copy is not False:
+                obj = fetched(given)
         if copy is False:
             raise ValueError("what is here has to be copied to the ranks")
         if isinstance(obj, list | tuple) and _holds_arrays(obj):
             made = self.stack([self.asarray(each) for each in obj])
             return self.asarray(made, dtype=dtype, dist=dist)
-        if is_on_device(obj):
-            obj = fetched(device_array("obj", obj))
         refuse_masked(obj)
         array = np.asarray(obj, dtype=dtype)
         element_of(array.dtype)
@@ -397,10 +413,18 @@ class Namespace(NumpyNames, Library):
         return self.astype(found, x.dtype, copy=False)
 
     def real(self, x: Array, /) -> Array:
-        return self._complex_part(x, "real")
+        """A view."""
+        if x.dtype.kind != "c":
+            return x
+        return self._complex_part(x, "real", lambda after, other: (after, other), "imag")
 
     def imag(self, x: Array, /) -> Array:
-        return self._complex_part(x, "imag")
+        """A view; of real numbers zeros, which nobody writes to."""
+        if x.dtype.kind == "c":
+            return self._complex_part(x, "imag", lambda after, other: (other, after), "real")
+        made = self.zeros_like(x)
+        made._is_fixed = True
+        return made
 
     # -- reductions --------------------------------------------------------------------------------
 
@@ -513,7 +537,7 @@ class Namespace(NumpyNames, Library):
         part = tuple(
             (offset, where[dim] if dim >= 0 else -1, step) for offset, dim, step in x._part
         )
-        return Array(self, x._memory, part, tuple(x.shape[a] for a in order))
+        return x._view(part, tuple(x.shape[a] for a in order))
 
     def transpose(self, x: Array, /, axes: Sequence[int] | None = None) -> Array:
         return x.T if axes is None else self.permute_dims(x, axes)
@@ -528,6 +552,8 @@ class Namespace(NumpyNames, Library):
         gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim)
         if any(x.shape[d] != 1 for d in gone):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        if not gone:
+            return x
         return x[tuple(0 if d in gone else slice(None) for d in range(x.ndim))]
 
     def flip(self, x: Array, /, *, axis: Any = None) -> Array:
@@ -535,22 +561,79 @@ class Namespace(NumpyNames, Library):
         back = slice(None, None, -1)
         return x[tuple(back if d in turned else slice(None) for d in range(x.ndim))]
 
-    def reshape(self, x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
-        """A new array: where NumPy would give a view, a change of one is not seen in the other."""
+    def reshape(
+        self, x: Array, /, shape: Any, *, order: str = "C", copy: bool | None = None
+    ) -> Array:
+        """A view, where NumPy gives one: writes to one of the two are seen in the other."""
         x = self.asarray(x)
         wanted = _reshaped(x.size, _shape(shape), x.shape)
-        if wanted == x.shape and not copy:
-            return x
-        if copy is False:
-            raise ValueError("a reshaped array is a copy here")
-        return self._of(self._reshaped_value(x.value(), wanted))
+        if order == "F":
+            return self.reshape(x.T, wanted[::-1], copy=copy).T
+        part = None if copy or x._is_element else through_ones(x._part, x.shape, wanted)
+        if part is not None:
+            return x._view(part, wanted)
+        before = x.shape
+        strides = reshaped_strides(before, x._steps(), wanted) if x.size else ()
+        if copy is False and strides is None:
+            raise ValueError("Unable to avoid creating a copy while creating an array as requested")
+        made = self._of(self._reshaped_value(x.value(), wanted))
+        if x.size and strides is not None and not copy and not x._is_element:
+            self._alias(
+                x, made, strides,
+                lambda recording, part: recording.reshape(part, wanted),
+                lambda recording, _, after: recording.reshape(after, before),
+            )  # fmt: skip
+        return made
+
+    @staticmethod
+    def _alias(
+        x: Array,
+        made: Array,
+        strides: tuple[int, ...],
+        derive: Derive,
+        restore: Restore,
+        why_fixed: str = "",
+    ) -> None:
+        """From now on they look at the same elements. strides: NumPy's of the one that was made."""
+        source, memory = x._memory, made._memory
+        memory.strides, made._is_fixed = strides, x._is_fixed
+        part, shape = x._part, x.shape
+        alias = Alias(ref(source), part, shape, ref(memory), derive, restore, why_fixed)
+        link(source, memory, alias)
+
+    def bits_of(self, x: Array, dtype: Any = None) -> Array:
+        """As `Array.view`."""
+        kind = x.dtype if dtype is None else np.dtype(dtype)
+        if kind == x.dtype:
+            return x._view(x._part, x.shape)
+        element_of(kind)
+        if kind.itemsize != x.dtype.itemsize:
+            raise TypeError(f"a view of {x.dtype} as {kind}, of another size, is not supported")
+        (made,) = self.mapped("ndarray.view", [x], along=(), options={"dtype": kind})
+        return self._looked_at(x, made, f"bits of the array are looked at as {kind}: copy() them")
+
+    def _looked_at(self, x: Array, made: Array, why_fixed: str) -> Array:
+        """A view in NumPy, which here sees no later write: so nobody writes to either while both
+        are there.
+        """
+        self._alias(x, made, x._steps(), _never, _never, why_fixed)
+        return made
 
     def broadcast_to(self, x: Array, /, shape: Any) -> Array:
-        wanted = _shape(shape)
-        value = self.value_of(x, None)
-        if np.broadcast_shapes(value.shape, wanted) != wanted:
-            raise ValueError(f"cannot broadcast {value.shape} to {wanted}")
-        return self._of(self.broadcast_value(value, wanted))
+        """A view that nobody writes to."""
+        given, wanted = self.asarray(x), _shape(shape)
+        if np.broadcast_shapes(given.shape, wanted) != wanted:
+            raise ValueError(f"cannot broadcast {given.shape} to {wanted}")
+        lost = len(wanted) - given.ndim
+        part = tuple(
+            (offset, -1, 0)
+            if dim < 0 or given.shape[dim] != wanted[lost + dim]
+            else (offset, lost + dim, step)
+            for offset, dim, step in given._part
+        )
+        made = given._view(part, wanted)
+        made._is_fixed = True
+        return made
 
     def broadcast_arrays(self, *arrays: Array) -> list[Array]:
         shape = np.broadcast_shapes(*(each.shape for each in arrays))
@@ -603,10 +686,11 @@ class Namespace(NumpyNames, Library):
         return tuple(x[(slice(None),) * at + (k,)] for k in range(x.shape[at]))
 
     def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-        """A copy: what another library has is in one place."""
-        del device  # `follow` has gone to it
+        """A copy, but of what another library has on a GPU, as of `asarray`."""
         if isinstance(x, Array):
             return self.asarray(x, device=self.device, copy=copy)
+        if is_on_device(x):
+            return self.asarray(x, device=device, copy=copy)
         if copy is False:
             raise BufferError("what is elsewhere has to be copied to the ranks")
         return self.asarray(np.from_dlpack(x))
@@ -622,6 +706,8 @@ class Namespace(NumpyNames, Library):
         """An array of another device of this place; `follow` has seen that it is meant."""
         if x._xp.family is not self.family:
             raise MixedArrays(self.zeros(0), x)
+        if not x._xp.connection.lies_with(self.connection):
+            return self._around(self.connection.put(np.asarray(x)))
         copied = x._xp._of(x.value())
         x._xp.connection.run()
         made = copied._memory
@@ -700,14 +786,24 @@ class Namespace(NumpyNames, Library):
             return self.broadcast_value(self.connection.record().number(0, value.dtype), shape)
         return self.connection.record().reshape(value, shape)
 
-    def _complex_part(self, x: Array, name: str) -> Array:
-        if x.dtype.kind != "c":
-            return x if name == "real" else self.zeros_like(x)
-        kind = np.zeros((), x.dtype).real.dtype
-        value = x.value()
-        return self._of(
-            self.connection.record().operation("unary", [value], x.shape, kind, function=name)
-        )
+    def _complex_part(
+        self, x: Array, name: str, parts: Callable[[Value, Value], tuple[Value, Value]], other: str
+    ) -> Array:
+        """parts: after a write to it, with the other part that was there: real, imaginary."""
+        shape, whole = x.shape, x.dtype
+        kind = np.zeros((), whole).real.dtype
+
+        def part(name: str, recording: Recording, value: Value) -> Value:
+            return recording.operation("unary", [value], shape, kind, function=name)
+
+        def restore(recording: Recording, before: Value, after: Value) -> Value:
+            return recording.complex_of(*parts(after, part(other, recording, before)), whole)
+
+        made = self._of(part(name, self.connection.record(), x.value()))
+        if x.size:
+            steps = tuple(2 * step for step in x._steps())
+            self._alias(x, made, steps, partial(part, name), restore)
+        return made
 
     # -- families of functions ---------------------------------------------------------------------
 
@@ -881,6 +977,11 @@ class Namespace(NumpyNames, Library):
 
 _INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "memory")
 """That take no operands of a user's, or are of the operand's namespace already."""
+
+
+def _never(*given: Any) -> Value:
+    """In place of what no view gets to."""
+    raise AssertionError(f"nobody writes to {given}")
 
 
 def _named(function: Callable[..., Array], name: str, ufunc: np.ufunc) -> Callable[..., Array]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from avial_lab.ptensor.arrays import Array
+from avial_lab.ptensor.arrays import Array, diagonal_of
 from avial_lab.ptensor.numpy_calls import HANDED_ON, as_ufunc
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.holders import on_one
@@ -33,7 +33,7 @@ ON_ONE: Mapping[str, int] = {
     "nanstd": 1, "nansum": 1, "nanvar": 1, "packbits": 1, "pad": 1, "partition": 1,
     "argpartition": 1, "percentile": 1, "poly": 1, "polyadd": 1, "polyder": 1, "polyfit": 1,
     "polyint": 1, "polymul": 1, "polysub": 1, "polyval": 1, "ptp": 1, "quantile": 1,
-    "ravel_multi_index": 1, "real_if_close": 1, "resize": 1, "roots": 1, "rot90": 1,
+    "ravel_multi_index": 1, "real_if_close": 1, "resize": 1, "roots": 1,
     "select": 1, "setdiff1d": 1, "setxor1d": 1, "sinc": 1, "trapezoid": 1, "tri": 1,
     "trim_zeros": 1, "union1d": 1, "unpackbits": 1, "unwrap": 1, "vander": 1,
     "linalg.cond": 1, "linalg.eig": 2, "linalg.eigvals": 1, "linalg.lstsq": 4,
@@ -261,8 +261,11 @@ class NumpyNames:
 
     # -- shapes ------------------------------------------------------------------------------------
 
-    def ravel(self, a: Any) -> Array:
-        return self.reshape(self.asarray(a), (-1,))
+    def ravel(self, a: Any, order: str = "C") -> Array:
+        """A view of what lies in that order."""
+        x: Array = self.asarray(a)
+        there = x.flags.f_contiguous if order == "F" else x.flags.c_contiguous
+        return self.reshape(x, (-1,), order=order, copy=None if there else True)
 
     def copy(self, a: Any) -> Array:
         return self.asarray(a, copy=True)
@@ -351,20 +354,39 @@ class NumpyNames:
     def diag(self, v: Any, k: int = 0) -> Array:
         x: Array = self.asarray(v)
         if x.ndim == 2:
-            return self.linalg.diagonal(x, offset=k)
+            return self.diagonal(x, k)
         n = x.shape[0] + abs(k)
         line = self.concat([x, self.zeros(abs(k), dtype=x.dtype)]) if k else x
         spread = line[:, None] if k >= 0 else line[None, :]
         return self.where(self.eye(n, k=k, dtype=bool), spread, self.zeros((), dtype=x.dtype))
 
     def fill_diagonal(self, a: Array, val: Any) -> None:
-        a[...] = self.where(self.eye(*a.shape, dtype=bool), self.asarray(val, dtype=a.dtype), a)
+        if a.ndim != 2:
+            raise ValueError("fill_diagonal of arrays on ranks is for two dimensions")
+        line = diagonal_of(a, 0, 0, 1)
+        given: Array = self.asarray(val, dtype=a.dtype)
+        line[...] = self.resize(given, line.shape) if given.ndim else given
 
-    def diagonal(self, a: Any, offset: int = 0) -> Array:
-        return self.linalg.diagonal(self.asarray(a), offset=offset)
+    def diagonal(self, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """A view that nobody writes to."""
+        made = diagonal_of(self.asarray(a), offset, axis1, axis2)
+        made._is_fixed = True
+        return made
 
-    def trace(self, a: Any, offset: int = 0) -> Array:
-        return self.linalg.trace(self.asarray(a), offset=offset)
+    def trace(
+        self, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+    ) -> Array:
+        return self.sum(self.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+    def rot90(self, m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+        x, (first, second) = self.asarray(m), axes
+        if not all(-x.ndim <= axis < x.ndim for axis in axes) or first % x.ndim == second % x.ndim:
+            raise ValueError(f"Axes={axes} are not two of an array of ndim={x.ndim}")
+        if k % 4 == 2:
+            return self.flip(x, axis=axes)
+        if k % 4 == 1:
+            return self.swapaxes(self.flip(x, axis=second), first, second)
+        return self.flip(self.swapaxes(x, first, second), axis=second) if k % 4 else x[...]
 
     def dot(self, a: Any, b: Any) -> Array:
         x, y = self.asarray(a), self.asarray(b)
@@ -560,7 +582,7 @@ class _OpenGrid(_Columns):
 
 
 class _Lib:
-    """`xp.lib.stride_tricks.sliding_window_view`: a copy here, so nobody can write to it."""
+    """`xp.lib.stride_tricks.sliding_window_view`."""
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
@@ -588,7 +610,9 @@ class _Lib:
             if size < 0 or left[at] < 1:
                 raise ValueError("window shape cannot be larger than input array shape")
             inside[at] = inside[at] + along(array.ndim + k, size)
-        return array[tuple(along(d, n) + inside[d] for d, n in enumerate(left))]
+        made = array[tuple(along(d, n) + inside[d] for d, n in enumerate(left))]
+        made._is_fixed = True
+        return self._xp._looked_at(array, made, "windows of the array are looked at: copy() them")
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"lib.{name} is not supported for arrays on ranks")

@@ -12,7 +12,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
 from types import CodeType, FrameType
@@ -29,6 +29,7 @@ from avial_lab.core.array_functions import (
     size,
 )
 from avial_lab.core.errors import AvialError
+from avial_lab.ptensor.aliases import Alias
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.layouts import DEFAULT, attribute_of
 from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
@@ -43,6 +44,10 @@ class Memory:
     resident: where they are between runs. value: their name as a whole in the recording; name: that
     of the memory there. A memory without either has no element that anybody has written. line: of
     the person's that made it. dist: of the value. elements: arrays that are one of its, by `id`.
+    aliases: memories that look at the same elements; looks_at: one of these, that it keeps. before:
+    where it was until the recording gave it a new value. strides: in NumPy, in elements, where it
+    is a view there. stays: others have its memory, so it is written where it lies.
+    read_only: the caller's, which may not be written.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +59,12 @@ class Memory:
     line: Line | None = None
     dist: str = DEFAULT
     elements: dict[int, weakref.ref[Element]] = field(default_factory=dict)
+    aliases: list[Alias] = field(default_factory=list["Alias"])
+    looks_at: Memory | None = None
+    before: Resident | None = None
+    strides: tuple[int, ...] | None = None
+    stays: bool = False
+    read_only: bool = False
 
 
 class Element(Protocol):
@@ -396,15 +407,9 @@ class Recording:
     def number(self, number: complex, dtype: np.dtype) -> Value:
         """A value without dimensions, of the table of its kind."""
         if dtype.kind == "c":
-            value = complex(number)
-            real = self.number(value.real, np.dtype(np.float64))
-            imaginary = self.number(value.imag, np.dtype(np.float64))
-            pair = np.dtype(np.complex128)
-            zero = self.operation("cast", [real], (), pair)
-            turned = self.operation("cast", [imaginary], (), pair)
-            unit = self.operation("unary", [turned], (), pair, function="times_i")
-            both = self.operation("binary", [zero, unit], (), pair, function="add")
-            return self.cast(both, dtype)
+            value, single = complex(number), np.dtype(np.float64)
+            real, imaginary = (self.number(part, single) for part in (value.real, value.imag))
+            return self.cast(self.complex_of(real, imaginary, np.dtype(np.complex128)), dtype)
         if dtype.kind == "f":
             real_number = float(number.real)
             key: float | str = (
@@ -427,6 +432,14 @@ class Recording:
 
         made = self._defined(self._form(("number", table, at), make), (), (), kind)
         return self.cast(made, dtype)
+
+    def complex_of(self, real: Value, imaginary: Value, dtype: np.dtype) -> Value:
+        """Of two values of one shape, bit for bit: -0.0 is added where a part is not theirs."""
+        first, second = (self.cast(part, dtype) for part in (real, imaginary))
+        shape = real.shape
+        first = self.operation("unary", [first], shape, dtype, function="conj")
+        second = self.operation("unary", [second], shape, dtype, function="times_i")
+        return self.operation("binary", [first, second], shape, dtype, function="add")
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
         if value.dtype == dtype:
@@ -469,15 +482,64 @@ class Recording:
         return Value(memory.value, memory.shape, memory.dtype, memory.dist)
 
     def write(self, memory: Memory, part: Part, value: Value) -> None:
-        """The value to a part of the array, which has the value's shape."""
+        """The value to a part of the array, which has the value's shape, and to those that look at
+        it.
+        """
         refuse_lost(memory)
+        if memory.read_only:
+            raise ValueError("assignment destination is read-only")
         if 0 in value.shape:
             return
-        elements = [reference() for reference in memory.elements.values()]
-        memory.elements.clear()
-        for element in elements:
-            if element is not None:
-                element.detach()
+        for alias in memory.aliases:
+            if alias.why_fixed and alias.source() and alias.made():
+                raise TypeError(alias.why_fixed)
+        self._insert(memory, part, value)
+        if memory.aliases:
+            self._follow(memory, None)
+
+    def _follow(self, memory: Memory, origin: Alias | None) -> None:
+        """The memory has been written to: by `origin`, if another one was."""
+        memory.aliases = [each for each in memory.aliases if each.source() and each.made()]
+        for alias in memory.aliases:
+            source, made = alias.source(), alias.made()
+            if alias is origin or source is None or made is None:
+                continue
+            part = self.part_of(source, alias.part, alias.shape)
+            if memory is source:
+                self._renew(made, alias.derive(self, part))
+                self._follow(made, alias)
+                continue
+            value = alias.restore(self, part, self.read(made))
+            if is_whole(source, alias.part, alias.shape):
+                self._renew(source, value)
+            else:
+                self._insert(source, alias.part, value)
+            self._follow(source, alias)
+
+    def part_of(self, memory: Memory, part: Part, shape: tuple[int, ...]) -> Value:
+        """As it is at this place of the program."""
+        whole = self.read(memory)
+        return whole if is_whole(memory, part, shape) else self.view(whole, shape, part)
+
+    def _renew(self, memory: Memory, value: Value) -> None:
+        """All of the array becomes the value: it gets other memory if anybody looks at it, unless
+        it is to stay where it lies.
+        """
+        if memory.stays or self._layout(memory.resident, memory.shape) != DEFAULT:
+            self._insert(memory, whole_part(len(memory.shape)), value)
+            return
+        _detach_elements(memory)
+        if memory.name is not None:
+            nobody = weakref.ref(Memory((), memory.dtype))
+            self.arguments[memory.name] = replace(self.arguments[memory.name], memory=nobody)
+        if memory.before is None:
+            memory.before = memory.resident
+        memory.resident, memory.name = None, None
+        memory.value, memory.dist = value.name, value.dist
+        self._watch(memory)
+
+    def _insert(self, memory: Memory, part: Part, value: Value) -> None:
+        _detach_elements(memory)
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
@@ -658,6 +720,26 @@ class Recording:
                 memories.add(statement.reads)
             needed.append(statement)
         return needed[::-1] if any(statement.writes for statement in needed) else []
+
+
+@cache
+def whole_part(dims: int) -> Part:
+    """All of a memory of so many dimensions, as it is."""
+    return tuple((0, dim, 1) for dim in range(dims))
+
+
+def is_whole(memory: Memory, part: Part, shape: tuple[int, ...]) -> bool:
+    """Whether that part of it is all of it, as it is."""
+    return shape == memory.shape and part == whole_part(len(shape))
+
+
+def _detach_elements(memory: Memory) -> None:
+    """Before the memory changes."""
+    elements = [reference() for reference in memory.elements.values()]
+    memory.elements.clear()
+    for element in elements:
+        if element is not None:
+            element.detach()
 
 
 def refuse_lost(memory: Memory) -> None:

@@ -86,10 +86,12 @@ def versions(schedule: Schedule) -> Iterator[tuple[str, np.ndarray, np.ndarray]]
                     array[copy.dest][part] = array[copy.source][part]
                 elif step.kind is StepKind.SEND:
                     sent = schedule.transfers[step.transfer]
-                    wire[step.transfer] = there[sent.storage][rank][sent.box.slices].copy()
+                    place = sent.places[0] if sent.places else rank
+                    wire[step.transfer] = there[sent.storage][place][sent.box.slices].copy()
                 elif step.kind is StepKind.WAIT_RECEIVED:
                     got = schedule.transfers[step.transfer]
-                    there[got.storage][rank][got.box.slices] = wire[step.transfer]
+                    place = got.places[1] if got.places else rank
+                    there[got.storage][place][got.box.slices] = wire[step.transfer]
                 elif step.kind is StepKind.RUN:
                     task = graph.by_name[step.task]
                     place = topology.place_of(schedule.placement_of[task.name].device)

@@ -10,6 +10,8 @@ import numpy as np
 
 from avial_lab.compiler.catalogue import ARRAYS
 from avial_lab.core.regions import Box
+from avial_lab.machine.topology import Topology
+from avial_lab.program.reference_run import OneProcess
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.namespace import Namespace
 from avial_lab.ptensor.recording import Memory, Recorded, Recording
@@ -22,6 +24,11 @@ from tests.compiler.passes import golden
 class LocalConnection:
     ranks = 1
     device = "default"
+    cluster = OneProcess("no ranks", Topology.local(1))
+    gpu = -1
+
+    def on_gpu(self, _: Memory) -> None:
+        """No array is there."""
 
     def __init__(self) -> None:
         self.recording = Recording()

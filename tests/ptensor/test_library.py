@@ -53,6 +53,7 @@ def test_order(xp: Namespace) -> None:
     for axis in (0, 1):
         same(xp.argsort(p, axis=axis), np.argsort(PLANE, axis=axis, kind="stable"))
         same(xp.argmax(p, axis=axis), np.argmax(PLANE, axis=axis))
+        same(xp.argmin(p, axis=axis, keepdims=True), np.argmin(PLANE, axis=axis, keepdims=True))
     same(xp.argmin(x), np.argmin(FLAT))
     same(xp.argmax(p), np.argmax(PLANE))
     same(tuple(xp.unique_counts(p)), tuple(np.unique_counts(PLANE)))
@@ -202,8 +203,8 @@ def test_an_interrupt_costs_no_array(xp: Namespace, monkeypatch: pytest.MonkeyPa
     interrupts = iter([KeyboardInterrupt()])
     receive = lines.receive
 
-    def receives(line: Any) -> Any:
-        answer = receive(line)
+    def receives(line: Any, room: Any) -> Any:
+        answer = receive(line, room)
         for _ in interrupts:
             signal.raise_signal(signal.SIGINT)  # what has been read is not lost
         return answer

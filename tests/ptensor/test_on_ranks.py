@@ -167,6 +167,20 @@ def test_one_element_a_neighbour(xp: Namespace) -> None:
         np.testing.assert_array_equal(np.asarray(d), 1.0)
 
 
+def test_writes_to_parts_reach_all_views(xp: Namespace) -> None:
+    """Also a write of one element alone, in a program that is compiled."""
+    want = np.arange(9000.0).reshape(90, 100)
+    x, xp.connection.always_compiled = xp.asarray(want), True
+    flat, line = x.ravel(), x.reshape(9000)[::2]
+    for a, b in ((x, want), (flat, want.ravel())):
+        a[-1], b[-1] = 1.0, 1.0
+        xp.sync()
+    line[1], want.reshape(9000)[2] = 5.0, 5.0
+    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x.diagonal(1)), want.diagonal(1))
+    np.testing.assert_array_equal(np.asarray(flat), want.ravel())
+
+
 def test_the_same_work_is_compiled_once(xp: Namespace) -> None:
     before = xp.report()["compiled"]
     for k in range(3):

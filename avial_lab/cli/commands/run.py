@@ -107,6 +107,7 @@ def _facts(compiled: Program) -> dict[str, Any]:
                 "box": str(t.box),
                 "from": t.source,
                 "to": t.dest,
+                "devices": t.devices(schedule.topology.ranks),
                 "producer": t.producer,
                 "consumer": t.consumer,
                 "bytes": t.nbytes,

@@ -49,6 +49,9 @@ HALO = "avial.halo"
 PLACES = "avial.places"
 """On a phase that runs on devices: the numbers of their memories."""
 
+TOUCHES = "avial.touches"
+"""On a task for a device, and its call: the numbers of the arrays of which it touches anything."""
+
 COPIES = "avial.copies"
 """On a function of tasks: for each copy to or from a device both places, the number of the array,
 and the box.

@@ -67,28 +67,37 @@ def _repeated(op: ir.Operation) -> bool:
 def used_by(op: ir.Operation) -> Iterator[ir.Value]:
     """Operands, and what regions use from outside."""
     yield from op.operands
-    yield from _used_inside(op)
+    yield from used_inside(op)
 
 
-def _used_inside(op: ir.Operation) -> list[ir.Value]:
+def used_inside(op: ir.Operation) -> list[ir.Value]:
     """What regions use from outside."""
     if not len(op.regions):
         return []
-    within = [op, *operations_in(op)]
-    inside: set[ir.Value] = set()
-    for inner in within:
-        inside.update(inner.results)
-        for region in inner.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
-    return [value for inner in within[1:] for value in inner.operands if value not in inside]
+    inside: set[ir.Value] = set(op.results)
+    used: list[ir.Value] = []
+    _read_regions(op, inside, used)
+    return [value for value in used if value not in inside]
+
+
+def _read_regions(op: ir.Operation, inside: set[ir.Value], used: list[ir.Value]) -> None:
+    """Outer before inner, in program order: what is made there, and what is used."""
+    for region in op.regions:
+        for block in region.blocks:
+            inside.update(block.arguments)
+            for view in block.operations:
+                inner = view.operation
+                used += inner.operands
+                inside.update(inner.results)
+                if len(inner.regions):
+                    _read_regions(inner, inside, used)
 
 
 def tensors_captured(op: ir.Operation) -> list[ir.Value]:
     """The tensors from outside that regions of an operation read, element by element: a gather's
     table.
     """
-    tensors = (v for v in _used_inside(op) if isinstance(v.type, ir.RankedTensorType))
+    tensors = (v for v in used_inside(op) if isinstance(v.type, ir.RankedTensorType))
     return list(dict.fromkeys(tensors))
 
 

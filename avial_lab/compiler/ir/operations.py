@@ -40,13 +40,15 @@ def operations_in(op: ir.Operation) -> Iterator[ir.Operation]:
     """
     for region in op.regions:
         for block in region.blocks:
-            for inner in list(block.operations):
-                yield from _with_all_inside(inner.operation)
+            for view in list(block.operations):
+                inner = view.operation
+                if len(inner.regions):
+                    yield from _with_all_inside(inner)
+                else:
+                    yield inner  # most are
 
 
 def _with_all_inside(op: ir.Operation) -> list[ir.Operation]:
-    if not len(op.regions):
-        return [op]
     found: list[ir.Operation] = []
     append, on = found.append, ir.WalkResult.ADVANCE  # looked up once: there are thousands
 

@@ -6,7 +6,7 @@ Module -> its Meshes; a tensor's type <-> its Placement.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -152,6 +152,19 @@ class PlacedTypes:
             self._read[kind] = placement_of(kind, self._meshes, value.location)
         return self._read[kind]
 
+    def place_as(
+        self, values: Iterable[ir.Value], lies: Callable[[Placement | None], Placement | None]
+    ) -> None:
+        """Each tensor lies as that says of where it lay; None: it stays."""
+        became: dict[ir.Type, ir.Type | None] = {}
+        for value in values:
+            kind = value.type
+            if kind not in became:
+                placement = lies(self.placement_of(value)) if is_tensor(kind) else None
+                became[kind] = with_placement(kind, placement) if placement is not None else None
+            if (other := became[kind]) is not None:
+                _set_type(value, other)
+
     def place(self, value: ir.Value, placement: Placement) -> None:
         key = value.type, placement
         if key not in self._made:
@@ -183,12 +196,15 @@ def fit_constant(op: ir.Operation) -> None:
 
 
 def values_in(op: ir.Operation) -> Iterator[ir.Value]:
-    """Every value inside: results and arguments of blocks."""
-    for inner in (op, *operations_in(op)):
-        yield from inner.results
-        for region in inner.regions:
-            for block in region.blocks:
-                yield from block.arguments
+    """Every value inside: results and arguments of blocks; not the numbers in bodies of linalg."""
+    yield from op.results
+    if not len(op.regions) or op.name.startswith("linalg."):
+        return
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.arguments
+            for view in block.operations:
+                yield from values_in(view.operation)
 
 
 def has_placements(module: ir.Operation) -> bool:

@@ -10,12 +10,9 @@ from collections.abc import Container, Iterator, Sequence
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
 from avial_lab.compiler.frontends.mlir.tensors import tensors_to_memory
 from avial_lab.compiler.ir.attributes import FOLLOWS
-from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.locations import name_of
 from avial_lab.compiler.ir.placements import is_tensor
 from avial_lab.compiler.ir.program import program_function
@@ -94,9 +91,10 @@ class _Layers:
         weights = [
             a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in self.batch
         ]
-        uses = {op: tuple(used_by(op)) for op in operations}
+        self.reading = classes.reading
+        uses = {op: self.reading.used(op) for op in operations}
         self.behind = weights_behind(uses, weights, self.in_batch)
-        self.order, self.work = in_order_of_use(uses, self.behind, self.in_batch)
+        self.order, self.work = in_order_of_use(uses, self.behind, self.in_batch, self.reading)
         if not self.order:
             raise BindError(
                 "the function has no weights that a search could divide",
@@ -118,20 +116,20 @@ class _Layers:
         """Whether it adds something of the shape of a weight up over the batch."""
         made = [v for v in op.results if is_tensor(v.type) and v not in self.in_batch]
         return any(v.type.rank and tuple(v.type.shape) in shapes for v in made) and any(
-            value in self.in_batch for value in used_by(op)
+            value in self.in_batch for value in self.reading.used(op)
         )
 
     def costs(self) -> ModelCosts:
         kept, sent = self._kept(), self._sent()
         done = {way: [0] * len(self.order) for way in (True, False)}
         for op in self.operations:
-            loops = loops_of(op)
+            loops = self.reading.loops(op)
             adds = any(
                 loop is not None and loops.is_reduction(loop)
                 for dims in loops.operands
                 for loop in dims
             )
-            work = arithmetic_of(op) * (2 if adds else 1)
+            work = arithmetic_of(op, loops) * (2 if adds else 1)
             done[op in self.forward][self.unit_of[op]] += work
         layers: list[Layer] = []
         for k, weight in enumerate(self.order):
@@ -151,10 +149,10 @@ class _Layers:
         """What the way forward makes of the batch: by which layer, and who reads it."""
         readers: dict[ir.Value, list[ir.Operation]] = {}
         for op in self.operations:
-            for value in used_by(op):
+            for value in self.reading.used(op):
                 readers.setdefault(value, []).append(op)
         for op in self.operations:
-            computed = op in self.forward and not is_free(op, loops_of(op))
+            computed = op in self.forward and not self.reading.is_free(op)
             for value in op.results if computed else ():
                 if value in self.in_batch and is_tensor(value.type):
                     yield value, self.unit_of[op], readers.get(value, [])
@@ -177,7 +175,7 @@ class _Layers:
     def _columns(self, weight: ir.Value) -> tuple[int, int, int]:
         """Bytes of the result, the weight's dimension that it has, too, and how long that is."""
         for op in self.operations:
-            loops = loops_of(op)
+            loops = self.reading.loops(op)
             if weight.type.rank < 2 or weight not in list(op.operands) or op not in self.forward:
                 continue
             dims = loops.operands[list(op.operands).index(weight)]

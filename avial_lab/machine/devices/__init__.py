@@ -110,6 +110,16 @@ def devices_between(source: int, dest: int, ranks: int) -> str:
     return f"{place_name(source, ranks)} → {place_name(dest, ranks)}"
 
 
+def ends_words(source: int, dest: int, devices: str) -> tuple[str, str]:
+    """A message's ranks, with their devices where it goes between those.
+
+    >>> ends_words(1, 0, "gpu1 → gpu0"), ends_words(1, 0, "")
+    (('1, gpu1', '0, gpu0'), ('1', '0'))
+    """
+    first, _, second = devices.partition(" → ")
+    return (f"{source}, {first}", f"{dest}, {second}") if devices else (str(source), str(dest))
+
+
 def label_with(label: str, kinds: Iterable[DeviceKind]) -> str:
     """How a run's times came about, with what was emulated among devices of these kinds.
 

@@ -137,6 +137,12 @@ class Ways:
             )
         return self._copies[source, dest]
 
+    def staged_s(self, place: int, nbytes: int, *, out: bool) -> float:
+        """At one end of a message: between a device's memory and that of its rank."""
+        rank = self._topology.drivers[place - self._ranks]
+        way = self.copied(place, rank) if out else self.copied(rank, place)
+        return way.latency_s + nbytes / way.bytes_per_s
+
     @property
     def _ranks(self) -> int:
         return self._topology.ranks
@@ -282,6 +288,8 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     cap[tasks] = topology.share_of_core[steps.rank[steps.of_kind(StepKind.RUN)]]
 
     latency_s[steps.activity_of(StepKind.POST, StepKind.SEND)] = MESSAGE_STEP_S
+    for kind in (StepKind.SEND, StepKind.WAIT_RECEIVED):
+        latency_s[steps.activity_of(kind)] += _staging(schedule, steps, ways, kind)
     barriers = steps.activity_of(StepKind.BARRIER)
     if barriers.size:
         latency_s[barriers] = barrier_s(topology, ways)
@@ -307,12 +315,23 @@ def _activities(schedule: Schedule, steps: _Steps, costs: Costs) -> Activities:
     )  # fmt: skip
 
 
+def _staging(schedule: Schedule, steps: _Steps, ways: Ways, kind: StepKind) -> list[float]:
+    """Seconds that steps which send, or receive, take at their own end of messages."""
+    out = kind is StepKind.SEND
+    numbers: list[int] = steps.transfer[steps.of_kind(kind)].tolist()
+    moved = (schedule.transfers[k] for k in numbers)
+    return [
+        ways.staged_s(each.places[not out], each.nbytes, out=out) if each.places else 0.0
+        for each in moved
+    ]
+
+
 def _computing(
     schedule: Schedule, steps: _Steps, costs: Costs, resources: Resources, shares: _Shares
 ) -> list[float]:
     """Seconds of each task in the order of `steps`; what it uses is put into `shares`. The caller
-    has written all arrays of a program before it runs: unless they fit the nearest cache they come
-    from memory.
+    has written all arrays of a program before it runs: they come from the cache that holds them
+    all, or from memory.
     """
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
     whole = sum(storage.nbytes for storage in graph.storages)
@@ -328,7 +347,7 @@ def _computing(
         device = topology.device(placed[task.name].device)
         cost = costs.of(task, device, graph, topology)
         if task.name in cold:
-            cost = cost.from_memory(cold[task.name], topology.seen_by(device.rank))
+            cost = cost.touching_first(cold[task.name], whole, topology.seen_by(device.rank))
         rate = cost.memory_bytes / cost.seconds if cost.memory_bytes and cost.seconds else 0.0
         use = topology.node_of[device.rank], topology.domain_of[device.rank], cost.cores, rate
         if use not in known:

@@ -120,9 +120,7 @@ class Roads:
         rank = self.driver[place]
         seconds = np.array(self.copy_s(rank, nbytes))
         for k in np.flatnonzero(place >= self.topology.ranks).tolist():
-            ends = (int(place[k]), int(rank[k])) if out else (int(rank[k]), int(place[k]))
-            way = self.ways.copied(*ends)
-            seconds[k] = way.latency_s + nbytes[k] / way.bytes_per_s
+            seconds[k] = self.ways.staged_s(int(place[k]), int(nbytes[k]), out=out)
         return seconds
 
 

@@ -575,15 +575,18 @@ class _Watch:
             large = {rank: parcels[rank][1:] for rank in ranks}
             carried.send(self.engines, self.number, large, self._answer, self._carrying("sent"))
             parcels = {rank: parcels[rank][:1] for rank in ranks}
-        answers = {
-            rank: self.engines.submit(
-                rank,
-                Run(self.binary.key, rank, self.number, options, apart, parts.get(rank, {})),
+        key = self.binary.key
+        calls = {
+            rank: (
+                Run(key, rank, self.number, options, apart, parts.get(rank, {})),
                 *parcels[rank],
             )
             for rank in ranks
         }
-        outcomes = self._gather(answers, failing=_failure_in)
+        answers, more = self.engines.ask_here(
+            calls, look=lambda: self._look_for_trouble(ranks), kept=False
+        )
+        outcomes: dict[int, Any] = self._gather(answers, more, failing=_failure_in)
         if apart:
             sizes = {
                 rank: large_sizes(piece_sizes(manifest, outcomes[rank][0].pieces)) for rank in ranks

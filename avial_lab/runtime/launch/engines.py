@@ -65,7 +65,7 @@ from avial_lab.runtime.launch.profiles import accompany, process_here
 from avial_lab.runtime.launch.registry import Known, Record, new_folder, this_owner, write_record
 from avial_lab.runtime.rank.engine import Facts, Probe
 from avial_lab.runtime.rank.journal import Entry, read_death, read_journal, witnessed
-from avial_lab.runtime.rank.lines import Line, Listen, connected
+from avial_lab.runtime.rank.lines import Line, Listen, connected, wait_on
 from avial_lab.runtime.rank.output import output_path
 from avial_lab.runtime.rank.relay import LEASE_S
 
@@ -166,14 +166,21 @@ class EngineSet:
         """`call(*arguments)` on that rank; arrays among the arguments travel uncopied."""
         return self.views[rank].apply_async(call, *arguments)
 
-    def ask_here(self, calls: Mapping[int, tuple[Any, ...]]) -> tuple[dict[int, Future[Any]], Wait]:
+    def ask_here(
+        self,
+        calls: Mapping[int, tuple[Any, ...]],
+        *,
+        look: Callable[[], None] = wait_on,
+        kept: bool = True,
+    ) -> tuple[dict[int, Future[Any]], Wait]:
         """(call, *arguments) by rank -> the answers, and how to wait for one more of them: where
-        all engines are on this machine the thread that waits takes them itself.
+        all engines are on this machine the thread that waits takes them itself, by lines (as
+        `Lines.ask`).
         """
         if self.lines is None and self.hub is None and len(self.processes) == self.ranks:
             self.lines = self._open_lines()
         if self.lines is not None:
-            asked = self.lines.ask(calls)
+            asked = self.lines.ask(calls, look=look, kept=kept)
             return asked.answers, asked.wait
         answers = {rank: self.submit(rank, *call) for rank, call in calls.items()}
 
@@ -190,6 +197,7 @@ class EngineSet:
         for rank, (answer, path) in enumerate(zip(answers, paths, strict=True)):
             answer.result(timeout=_LISTEN_S)
             ends[rank] = connected(path)
+            ends[rank].be_patient()
         self.forget(answers)
         return Lines(ends)
 

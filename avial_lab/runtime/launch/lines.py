@@ -7,33 +7,61 @@ from __future__ import annotations
 import select
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from types import FrameType
 from typing import Any
 
+import numpy as np
 from ipyparallel.error import EngineError, RemoteError
 
-from avial_lab.runtime.rank.lines import Failed, Line, receive, send
+from avial_lab.runtime.rank.lines import Failed, Line, new_bytes, receive, sending, wait_on
+from avial_lab.runtime.rank.residents import Residents
 
 
 @dataclass(frozen=True)
 class Lines:
-    """By rank."""
+    """By rank. passing: memory of answers that nobody keeps, which is used again."""
 
     ends: Mapping[int, Line]
+    passing: Residents = field(default_factory=Residents)
 
-    def ask(self, calls: Mapping[int, tuple[Any, ...]]) -> Asked:
-        """(call, *arguments) by rank."""
-        asked = Asked(self.ends, {rank: Future() for rank in calls})
+    def ask(
+        self,
+        calls: Mapping[int, tuple[Any, ...]],
+        *,
+        look: Callable[[], None] = wait_on,
+        kept: bool = True,
+    ) -> Asked:
+        """(call, *arguments) by rank; large arguments go to all of them at once. look: raises where
+        a rank that takes or sends nothing more is not to be waited for. kept: else the next such
+        call writes over the large arrays of the answers.
+        """
+        asked = Asked(
+            self.ends, {rank: Future() for rank in calls}, new_bytes if kept else self._room()
+        )
+        on_the_way: dict[int, Iterator[None]] = {}
         for rank, (call, *arguments) in calls.items():
-            try:
-                send(self.ends[rank], (call, tuple(arguments)))
-            except (EOFError, OSError):
-                asked.answers[rank].set_exception(_gone(rank))
+            self.ends[rank].look = look
+            on_the_way[rank] = sending(self.ends[rank], (call, tuple(arguments)))
+        while on_the_way:
+            for rank, parts in list(on_the_way.items()):
+                try:
+                    next(parts)
+                except StopIteration:
+                    del on_the_way[rank]
+                except (EOFError, OSError):
+                    del on_the_way[rank]
+                    asked.answers[rank].set_exception(_gone(rank))
         return asked
+
+    def _room(self) -> Callable[[int], np.ndarray]:
+        self.passing.drop(list(self.passing.arrays))
+        numbers = count()
+        return lambda nbytes: self.passing.memory(next(numbers), nbytes)
 
     def close(self) -> None:
         """Whatever is owed still is an error then."""
@@ -47,6 +75,7 @@ class Asked:
 
     ends: Mapping[int, Line]
     answers: dict[int, Future[Any]]
+    room: Callable[[int], np.ndarray] = new_bytes
 
     def wait(self, timeout_s: float) -> None:
         """Until one more has answered, or for that time; also after a KeyboardInterrupt."""
@@ -55,7 +84,7 @@ class Asked:
             rank = lines[line]
             with _uninterrupted():
                 try:
-                    _answer(self.answers[rank], receive(self.ends[rank]))
+                    _answer(self.answers[rank], receive(self.ends[rank], self.room))
                 except (EOFError, OSError):
                     self.answers[rank].set_exception(_gone(rank))
 

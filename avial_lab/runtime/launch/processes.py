@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -225,6 +226,7 @@ class Ends:
     def __init__(self, processes: Sequence[psutil.Process]) -> None:
         self.processes = processes
         self._poll: select.poll | None = None
+        self._asked = threading.Lock()  # a poll object serves one thread at a time
         opened: list[int] = []
         weakref.finalize(self, _close_all, opened)
         poll = select.poll()
@@ -240,7 +242,8 @@ class Ends:
     def any(self) -> bool:
         if self._poll is None:
             return not all(map(is_alive, self.processes))
-        return bool(self._poll.poll(0))
+        with self._asked:
+            return bool(self._poll.poll(0))
 
 
 def _close_all(descriptors: list[int]) -> None:

@@ -17,10 +17,10 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -250,6 +250,20 @@ class Run:
             results = results[:1]
         return (replace(outcome, results=()), *results)
 
+    def landings(self, parcels: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        """Of each parcel the memory that it is for: the program's own, of its last run."""
+        if self.apart or self.parts or self.options.poison:
+            return [None] * len(parcels)
+        _, manifest = _here.programs[self.key]
+        kept, storages = _here.keep(self.key), storage_table(manifest)
+        return _landings(
+            parcels,
+            [
+                (storages[piece.storage], piece.box, partial(_kept_memory, manifest, kept))
+                for piece in pieces_of(manifest.inputs, self.rank)
+            ],
+        )
+
 
 @dataclass(frozen=True)
 class RunResident:
@@ -309,28 +323,20 @@ class KeepPieces:
 
     def __call__(self, *parcels: np.ndarray) -> None:
         parcels = (*parcels, *_here.take_staged(-self.number))
-        memory = _here.residents.memory(self.number, self.storage.nbytes)
-        elements = _elements(memory, self.storage)
+        memory = self._memory(self.storage)
         for box, data in zip(self.boxes, unpack(parcels, self._sizes), strict=True):
-            place = elements[(..., *box.slices)]
-            if place.ctypes.data != data.ctypes.data:
-                place[...] = data.view(elements.dtype).reshape(box.shape)
+            _put_in_place(memory, self.storage, box, data)
 
     @property
     def _sizes(self) -> list[int]:
         return [box.size * self.storage.itemsize for box in self.boxes]
 
     def landings(self, parcels: Sequence[np.ndarray]) -> list[np.ndarray | None]:
-        """Of each parcel the memory that it is for, where that is in one piece."""
-        memory = _here.residents.memory(self.number, self.storage.nbytes)
-        elements = _elements(memory, self.storage)
-        places: list[np.ndarray | None] = [None]
-        for size, box in zip(self._sizes, self.boxes, strict=True):
-            if large_sizes([size]):
-                place = elements[(..., *box.slices)]
-                flat = place.flags.c_contiguous
-                places.append(place.reshape(-1).view(np.uint8) if flat else None)
-        return places if len(places) == len(parcels) else [None] * len(parcels)
+        """Of each parcel the memory that it is for."""
+        return _landings(parcels, [(self.storage, box, self._memory) for box in self.boxes])
+
+    def _memory(self, storage: Storage) -> np.ndarray:
+        return _here.residents.memory(self.number, storage.nbytes)
 
 
 @dataclass(frozen=True)
@@ -642,18 +648,44 @@ def allocate(
         if whole is not None and whole.nbytes == storage.nbytes:
             memory[storage.name] = whole
             continue
-        if storage.name not in kept:
-            empty = mapped_bytes if manifest.sparse else aligned_empty
-            skip = (len(kept) + 1) * APART % mmap.PAGESIZE
-            kept[storage.name] = empty(storage.nbytes + skip)[skip:]
-        memory[storage.name] = kept[storage.name]
+        memory[storage.name] = _kept_memory(manifest, kept, storage)
         if poison:
             memory[storage.name].fill(_poison_byte(manifest, storage))
     for piece, data in zip(pieces, inputs, strict=True):
-        if memory[piece.storage] is not data:
-            elements = _elements(memory[piece.storage], storages[piece.storage])
-            elements[piece.box.slices] = data.view(elements.dtype).reshape(piece.box.shape)
+        _put_in_place(memory[piece.storage], storages[piece.storage], piece.box, data)
     return memory
+
+
+def _kept_memory(manifest: Manifest, kept: dict[str, np.ndarray], storage: Storage) -> np.ndarray:
+    """The storage's, of an earlier run, or from now on."""
+    if storage.name not in kept:
+        empty = mapped_bytes if manifest.sparse else aligned_empty
+        skip = (len(kept) + 1) * APART % mmap.PAGESIZE
+        kept[storage.name] = empty(storage.nbytes + skip)[skip:]
+    return kept[storage.name]
+
+
+def _put_in_place(memory: np.ndarray, storage: Storage, box: Box, data: np.ndarray) -> None:
+    """A box's flat bytes, unless they are there."""
+    place = _elements(memory, storage)[(..., *box.slices)]
+    if place.ctypes.data != data.ctypes.data:
+        place[...] = data.view(place.dtype).reshape(box.shape)
+
+
+def _landings(
+    parcels: Sequence[np.ndarray],
+    pieces: Sequence[tuple[Storage, Box, Callable[[Storage], np.ndarray]]],
+) -> list[np.ndarray | None]:
+    """Where each parcel of pieces is to be: a large one at its place in the storage's memory, if
+    that is flat.
+    """
+    places: list[np.ndarray | None] = [None]
+    for storage, box, memory in pieces:
+        if large_sizes([box.size * storage.itemsize]):
+            place = _elements(memory(storage), storage)[(..., *box.slices)]
+            flat = place.flags.c_contiguous
+            places.append(place.reshape(-1).view(np.uint8) if flat else None)
+    return places if len(places) == len(parcels) else [None] * len(parcels)
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 from avial_lab.artifact.manifest import Manifest
 from avial_lab.core.buffers import Storage, bind_arrays, read_box, write_box
 from avial_lab.core.errors import BindError
-from avial_lab.core.regions import Box
+from avial_lab.core.regions import Box, difference
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.rank.parcels import as_bytes
 
@@ -108,15 +108,17 @@ def piece_sizes(
 
 
 def holders_of(pieces: Sequence[Piece]) -> dict[int, tuple[Box, ...]]:
-    """Of pieces of one array, each element by one rank: the first in order that holds it. Pieces of
-    different holders are equal boxes, as the ownership runtime keeps them, or apart.
-    """
+    """Of pieces of one array, each element by one rank: the first in order that holds it."""
     chosen: dict[int, list[Box]] = {}
-    seen: set[Box] = set()
+    seen: dict[Box, None] = {}
     for piece in pieces:
-        if piece.box not in seen:
-            seen.add(piece.box)
-            chosen.setdefault(piece.rank, []).append(piece.box)
+        if piece.box in seen:
+            continue
+        others = [box for box in seen if box.overlaps(piece.box)]
+        seen[piece.box] = None
+        rest = difference((piece.box,), others) if others else (piece.box,)
+        if rest:
+            chosen.setdefault(piece.rank, []).extend(rest)
     return {rank: tuple(boxes) for rank, boxes in chosen.items()}
 
 

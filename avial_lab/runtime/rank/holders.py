@@ -259,7 +259,7 @@ def asked_for(
 
 def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known: bool) -> None:
     """After a run: who holds what of them. known: of a program whose messages are, which says
-    nothing of arrays that it leaves as they are.
+    nothing of elements that it leaves as they are.
     """
     for storage, resident in arrays.items():
         pieces = tuple(
@@ -267,8 +267,24 @@ def keep_layouts(arrays: Mapping[str, Resident], held: Sequence[Piece], *, known
             for piece in held
             if piece.storage == storage
         )
-        if pieces or not known:
-            resident.pieces = pieces
+        resident.pieces = _after(resident.pieces, pieces) if known else pieces
+
+
+def _after(old: tuple[Piece, ...], new: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """The old pieces, once each of the new ones is nobody's but its own rank's."""
+    for piece in new:
+        within = any(each.rank == piece.rank and each.box.contains(piece.box) for each in old)
+        left = [
+            Piece(each.rank, each.storage, box)
+            for each in old
+            for box in (
+                (each.box,)
+                if within and each.rank == piece.rank
+                else each.box.difference(piece.box)
+            )
+        ]
+        old = tuple(left) if within else (*left, piece)
+    return old
 
 
 def operands_to(

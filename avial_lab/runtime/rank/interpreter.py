@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from avial_lab.core.array_functions import BINARY, REDUCTIONS, UNARY, is_blockwise
+from avial_lab.core.array_functions import BINARY, EXTREMES, REDUCTIONS, UNARY, is_blockwise
 from avial_lab.core.regions import Box
 from avial_lab.runtime.rank.functions import MissingFunctions, known
 from avial_lab.runtime.rank.shards import Peers, Shard
@@ -123,6 +123,12 @@ def _asked(op: Operation, box: Box, shapes: Mapping[str, tuple[int, ...]]) -> li
     if op.kind == "matmul":
         return _factors(box, op.shape, *sources)
     return [_aligned(box, op.shape, shape) for shape in sources]
+
+
+def is_diagonal(part: Part) -> bool:
+    """Whether a dimension of the view stands for several of the array."""
+    used = [dim for _, dim, _ in part if dim >= 0]
+    return len(set(used)) < len(used)
 
 
 def looked_at(part: Part, box: Box) -> Box:
@@ -422,6 +428,15 @@ def _inserting(
     # Of a dimension that has no place in the memory there is one element.
     taken = enumerate(zip(*wanted, box.start, strict=True))
     source = (..., *(slice(a - s, b - s) if d in used else a - s for d, (a, b, s) in taken))
+    if is_diagonal(part):
+        diagonal = _places(part, wanted, held, sorted(set(used)))
+
+        def write_diagonal(before: np.ndarray, value: np.ndarray) -> np.ndarray:
+            after = before.copy()
+            after[diagonal] = value[source]
+            return after
+
+        return write_diagonal
     order = np.argsort(np.argsort(used)) if used != sorted(used) else None
     target = tuple(
         offset - low
@@ -437,6 +452,18 @@ def _inserting(
         return after
 
     return write
+
+
+def _places(part: Part, box: Box, held: Box, dims: Sequence[int]) -> tuple[np.ndarray | int, ...]:
+    """Subscripts of what is held for a box of a view, one for each of its `dims`."""
+    return tuple(
+        offset - low
+        if dim < 0
+        else (offset - low + step * np.arange(box.start[dim], box.stop[dim])).reshape(
+            [-1 if d == dim else 1 for d in dims]
+        )
+        for (offset, dim, step), low in zip(part, held.start, strict=True)
+    )
 
 
 def _within(box: Box, start: Sequence[int]) -> tuple[Any, ...]:
@@ -509,6 +536,9 @@ def _elementwise(op: Operation) -> Callable[..., np.ndarray]:
 
 
 def _viewing(part: Part, held: Box, box: Box) -> Callable[[np.ndarray], np.ndarray]:
+    if is_diagonal(part):
+        diagonal = _places(part, box, held, range(len(box.start)))
+        return lambda held: np.broadcast_to(held[diagonal], box.shape)
     used = [dim for _, dim, _ in part if dim >= 0]
     places = (
         offset - low
@@ -603,6 +633,8 @@ def _reduced(op: Operation, box: Box, x: np.ndarray) -> np.ndarray:
     kept = [d for d in range(x.ndim) if d not in op.axes]
     terms = prod(x.shape[d] for d in op.axes)
     rows = x.transpose((*op.axes, *kept)).reshape(terms, prod(x.shape[d] for d in kept))
+    if op.function in EXTREMES:
+        return getattr(np, op.function)(rows, axis=0).reshape(box.shape)
     ufunc: np.ufunc = getattr(np, REDUCTIONS[op.function])
     if op.function in ("sum", "prod") and op.dtype.kind in "fc":
         total = np.full(rows.shape[1:], ufunc.identity, op.dtype)

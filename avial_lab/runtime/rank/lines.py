@@ -14,7 +14,7 @@ import pickle
 import socket
 import struct
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ STAGE_BYTES, PARTS = 1 << 20, 4
 LEAST_STAGED = 1 << 18
 """Bytes of an array from which on it goes through that memory."""
 
+PATIENCE_S = 0.05
+
 _READY, _TAKEN = b"r", b"t"
 
 
@@ -36,33 +38,50 @@ class Line:
     """One end of a line: a socket, and the memory that both ends see, where the system has such.
 
     Arrays that are large go through its parts in turn: one end fills some while the other copies
-    what is in others.
+    what is in others. look: called where the other end lets wait for `PATIENCE_S`, once more each
+    time; raises where it is not to be waited for any longer.
     """
 
     def __init__(self, end: socket.socket, stage: np.ndarray | None = None) -> None:
         self.end, self.stage = end, stage
+        self.look: Callable[[], None] = wait_on
         self._ahead = bytearray()
+
+    def be_patient(self) -> None:
+        """From now on `look` is called."""
+        patience = struct.pack("ll", 0, int(PATIENCE_S * 1e6))
+        for direction in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self.end.setsockopt(socket.SOL_SOCKET, direction, patience)
 
     def close(self) -> None:
         self.end.close()
 
     def write(self, data: bytes | memoryview) -> None:
-        self.end.sendall(data)
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.end.send(rest) :]
+            except BlockingIOError:
+                self.look()
 
     def read(self, size: int, ahead: int = 0) -> bytearray:
         """So many bytes; EOFError where the other side has gone. ahead: that may be taken with them
         where they are there: of this message, since whoever waits for the next one polls.
         """
         while len(self._ahead) < size:
-            got = self.end.recv(max(size - len(self._ahead), ahead))
+            try:
+                got = self.end.recv(max(size - len(self._ahead), ahead))
+            except BlockingIOError:
+                self.look()
+                continue
             if not got:
                 raise EOFError
             self._ahead += got
         data, self._ahead = self._ahead[:size], self._ahead[size:]
         return data
 
-    def put(self, data: memoryview) -> None:
-        """A large array's bytes, to the other end's `fill`."""
+    def putting(self, data: memoryview) -> Generator[None]:
+        """A large array's bytes, to the other end's `fill`; comes back after each part."""
         if self.stage is None:
             self.write(data)
             return
@@ -75,6 +94,7 @@ class Line:
             self.stage[k % PARTS, : len(part)] = part
             self.write(_READY)
             waiting += 1
+            yield
         self.read(waiting)
 
     def fill(self, target: np.ndarray) -> None:
@@ -89,12 +109,20 @@ class Line:
             self.write(_TAKEN)
 
 
+def wait_on() -> None:
+    """The other end will go on, or be gone."""
+
+
 def _fill(line: Line, target: memoryview) -> None:
     ahead = line.read(min(len(line._ahead), len(target)))
     target[: len(ahead)] = ahead
     have = len(ahead)
     while have < len(target):
-        got = line.end.recv_into(target[have:])
+        try:
+            got = line.end.recv_into(target[have:])
+        except BlockingIOError:
+            line.look()
+            continue
         if not got:
             raise EOFError
         have += got
@@ -134,6 +162,12 @@ def _stage(memory: int) -> np.ndarray:
 
 def send(line: Line, value: object) -> None:
     """The value, and arrays in it as they are in memory."""
+    for _ in sending(line, value):
+        pass
+
+
+def sending(line: Line, value: object) -> Generator[None]:
+    """The same, part by part: arrays to several lines can go at once."""
     kept: list[pickle.PickleBuffer] = []
     text = pickle.dumps(value, protocol=5, buffer_callback=kept.append)
     parts = [buffer.raw() for buffer in kept]
@@ -142,19 +176,22 @@ def send(line: Line, value: object) -> None:
     line.write(b"".join([_SIZE.pack(len(sizes)), *map(_SIZE.pack, sizes), text, *small]))
     for part in parts:
         if part.nbytes >= LEAST_STAGED:
-            line.put(part)
+            yield from line.putting(part)
 
 
-def receive(line: Line) -> Any:  # noqa: ANN401 - whatever was sent
-    """What was sent; EOFError where the other side has gone. A call says where large arrays that it
-    takes are to be (`landings`), which are copied once then.
+def new_bytes(nbytes: int) -> np.ndarray:
+    return np.empty(nbytes, np.uint8)
+
+
+def receive(line: Line, room: Callable[[int], np.ndarray] = new_bytes) -> Any:  # noqa: ANN401
+    """What was sent, whatever it is; EOFError where the other side has gone. A call says where
+    large arrays that it takes are to be (`landings`), which are copied once then. room: memory of
+    so many bytes for others.
     """
     (count,) = _SIZE.unpack(line.read(_SIZE.size, _RECEIVED_BYTES))
     sizes = [n for (n,) in _SIZE.iter_unpack(line.read(count * _SIZE.size))]
     text = line.read(sizes[0])
-    parts = [
-        line.read(size) if size < LEAST_STAGED else np.empty(size, np.uint8) for size in sizes[1:]
-    ]
+    parts = [line.read(size) if size < LEAST_STAGED else room(size) for size in sizes[1:]]
     value = pickle.loads(text, buffers=parts)
     large = [part for part in parts if isinstance(part, np.ndarray)]
     if large:

@@ -155,15 +155,18 @@ class StepSession:
 
     def moves(self) -> tuple[Move, ...]:
         """Of the steps that were run: those up to where the program says that it is."""
-        sums: dict[tuple[str, int], tuple[int, int]] = {}
+        sums: dict[tuple[str, int, str], tuple[int, int]] = {}
         steps = self.manifest.programs[self.seat.rank]
         for step in steps[: self.seat.journal.step + 1]:
             if step.kind is StepKind.SEND:
                 sent = self.manifest.transfers[step.transfer]
-                messages, nbytes = sums.get((sent.consumer, sent.dest), (0, 0))
-                sums[sent.consumer, sent.dest] = messages + 1, nbytes + sent.nbytes
+                key = sent.consumer, sent.dest, sent.devices(self.manifest.ranks)
+                messages, nbytes = sums.get(key, (0, 0))
+                sums[key] = messages + 1, nbytes + sent.nbytes
         rank = self.seat.rank
-        return tuple(Move(task, rank, dest, *sent) for (task, dest), sent in sums.items())
+        return tuple(
+            Move(task, rank, dest, *sent, devices) for (task, dest, devices), sent in sums.items()
+        )
 
     def copies(self) -> tuple[Copy, ...]:
         return self._copies
@@ -183,6 +186,7 @@ class OwnedSession:
     seat: Seat
     done_ns: int = 0
     events: np.ndarray = field(init=False)
+    _came_to_an_end: bool = False
 
     def __post_init__(self) -> None:
         manifest, recorder = self.manifest, self.seat.recorder
@@ -222,6 +226,7 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._came_to_an_end = not self._ownership.error
             self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
@@ -230,7 +235,10 @@ class OwnedSession:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
         if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
             why, hint, device = self._ownership.device_error(self.manifest.ranks)
-            return Failure(why, step=self._ownership.error >> 32, hint=hint, device=device)
+            step = self._ownership.error >> 32
+            if self._came_to_an_end:  # of what a device does late, the last phase is the likeliest
+                step, why = self.seat.journal.step, f"{why}; found when the results came back"
+            return Failure(why, step=step, hint=hint, device=device)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:

@@ -113,6 +113,15 @@ def called(
     return results
 
 
+def stepped_alone(
+    function: ShardFunction, parts: Sequence[np.ndarray], parameters: Mapping[str, Any]
+) -> list[np.ndarray]:
+    """The function's results where one rank has all of the operands."""
+    given = [_whole(part) for part in parts]
+    made = called(function, given, Alone(), parameters)
+    return [np.array(shard.part.reshape(shard.shape)) for shard in made]
+
+
 def nothing(operands: Sequence[Shard], peers: Peers) -> list[Shard]:
     """For the sake of where the operands are wanted."""
     del operands, peers

@@ -17,17 +17,18 @@ from avial_lab.core.runtime_constants import RunEvent
 from avial_lab.machine.devices import kind_named, label_with
 from avial_lab.runtime.rank.clock import Times, aligned
 from avial_lab.runtime.rank.outcome import Outcome
-from avial_lab.trace import EventKind, Move, Total, Trace
+from avial_lab.trace import Copy, EventKind, Move, Total, Trace
 
 
 @dataclass
 class Ran:
-    """A run that is over: what its ranks sent, and its Trace, which is made when somebody looks at
-    it; runs of some ten microseconds are often followed by the next.
+    """A run that is over: what its ranks sent and copied to devices and back, and its Trace, which
+    is made when somebody looks at it; runs of some ten microseconds are often followed by the next.
     """
 
     moves: tuple[Move, ...]
     make: Callable[[], Trace]
+    copies: tuple[Copy, ...] = ()
 
     @cached_property
     def trace(self) -> Trace:
@@ -37,7 +38,8 @@ class Ran:
 def ran(manifest: Manifest, outcomes: Sequence[Outcome]) -> Ran:
     """As `trace_of`, later."""
     moves = tuple(move for outcome in outcomes for move in outcome.moves)
-    return Ran(moves, lambda: trace_of(manifest, outcomes))
+    copies = tuple(copy for outcome in outcomes for copy in outcome.copies)
+    return Ran(moves, lambda: trace_of(manifest, outcomes), copies)
 
 
 def trace_of(manifest: Manifest, outcomes: Iterable[Outcome]) -> Trace:

@@ -29,33 +29,34 @@ from tests.plot import by_hand
 from tests.quick import examples
 from tests.strategies import task_graphs, topologies
 
-BYTES_PER_S, LATENCY_S = 1e9, 1e-5
+BYTES_PER_S, LATENCY_S, CORE_BYTES_PER_S = 1e9, 1e-5, 1e9
 
 
-def _cluster(ranks: int, eager_bytes: int = EAGER_BYTES) -> Topology:
-    """A node for each rank, of one core, on one switch."""
+def _cluster(ranks: int, eager_bytes: int = EAGER_BYTES, gpus: int = 0) -> Topology:
+    """A node for each rank, of one core, on one switch; with emulated GPUs."""
     names = [f"n{k}" for k in range(ranks)]
-    nodes = tuple(Node(name, 1, 1e9, 1e9, 1e9, 0) for name in names)
+    nodes = tuple(Node(name, 1, 1e9, CORE_BYTES_PER_S, 1e9, 0) for name in names)
     links = tuple(
         Link(f"l{k}", BYTES_PER_S, LATENCY_S / 2, eager_bytes=eager_bytes) for k in range(ranks)
     )
     uplinks = {name: (("switch", f"l{k}"),) for k, name in enumerate(names)}
     platform = Platform(nodes, links, "a test", uplinks=uplinks)
     devices = tuple(
-        replace(device, node=name)
-        for device, name in zip(Topology.local(ranks).devices, names, strict=True)
+        replace(device, node=names[device.rank])
+        for device in Topology.local(ranks, gpus=gpus).devices
     )
     return Topology(ranks, devices, platform)
 
 
-def _two_tasks(nbytes: int, eager_bytes: int = EAGER_BYTES) -> Schedule:
+def _two_tasks(nbytes: int, eager_bytes: int = EAGER_BYTES, on: str = "cpu") -> Schedule:
     """t0 on rank 0 writes what t1 on rank 1 reads."""
     storage = Storage("a", (nbytes,), 1, ("a",))
     a = Access("a", "a", (Box((0,), (nbytes,)),))
-    tasks = (Task("t0", Target("any"), (), (a,)), Task("t1", Target("any"), (a,), ()))
+    target = Target("any") if on == "cpu" else Target(on, on)
+    tasks = (Task("t0", target, (), (a,)), Task("t1", target, (a,), ()))
     graph = build_dag(tasks, (Buffer("a", (nbytes,), "i8", "a", (1,)),), (storage,))
-    devices = {"t0": "cpu0", "t1": "cpu1"}
-    return schedule_by_hand(graph, _cluster(2, eager_bytes), devices)
+    devices = {"t0": f"{on}0", "t1": f"{on}1"}
+    return schedule_by_hand(graph, _cluster(2, eager_bytes, 2 if on == "gpu" else 0), devices)
 
 
 def _of(trace: Trace, kind: EventKind, rank: int) -> list[tuple[float, float]]:
@@ -72,6 +73,17 @@ def test_a_message_takes_its_latency_and_its_bytes() -> None:
     assert begin == pytest.approx(arrived, abs=1e-12)
     assert end == pytest.approx(arrived + 3.0, abs=1e-12)
     assert trace.bytes_sent == 1000
+
+
+def test_a_message_between_gpus_goes_through_both_ranks_memory() -> None:
+    schedule = _two_tasks(1000, on="gpu")
+    (message,) = schedule.transfers
+    assert message.devices(2) == "gpu0 → gpu1"
+    trace = simulated(schedule, Costs(given={"t0": 2.0, "t1": 3.0}))
+    ((_, sent),), ((_, waited),) = _of(trace, EventKind.SEND, 0), _of(trace, EventKind.WAIT, 1)
+    assert sent == pytest.approx(2.0 + MESSAGE_STEP_S + 1000 / CORE_BYTES_PER_S, abs=1e-12)
+    there = sent + LATENCY_S + 1000 / BYTES_PER_S
+    assert waited == pytest.approx(there + 1000 / CORE_BYTES_PER_S, abs=1e-12)
 
 
 def test_only_a_long_message_waits_for_its_receiver() -> None:
@@ -91,10 +103,16 @@ def test_only_a_long_message_waits_for_its_receiver() -> None:
             assert end == pytest.approx(5.0 + MESSAGE_STEP_S + moved, abs=1e-12)
 
 
-def test_arrays_come_from_memory_when_a_rank_first_touches_them() -> None:
+@pytest.mark.parametrize(("others", "rate"), [(1, 1e11), (10, 1e9)])
+def test_what_a_rank_first_touches_comes_from_where_all_that_the_caller_wrote_lies(
+    others: int, rate: float
+) -> None:
     """Not what a message brings, or a task before it touched; what was measured stays."""
     nbytes = 10**6
     schedule = _two_tasks(nbytes)
+    other = replace(schedule.graph.storages[0], name="other", shape=(others * nbytes,))
+    storages = (*schedule.graph.storages, other)
+    schedule = replace(schedule, graph=replace(schedule.graph, storages=storages))
     demands = {"t0": Demand(8, nbytes), "t1": Demand(8, nbytes)}
     room = ((10 * nbytes, 1e11),)  # they fit a cache, which is the second
     nodes = tuple(replace(n, caches=((100, 1e12), *room)) for n in schedule.topology.speeds.nodes)
@@ -104,7 +122,7 @@ def test_arrays_come_from_memory_when_a_rank_first_touches_them() -> None:
     loops = {1: {"t0": CoreTime(1.0), "t1": CoreTime(1.0)}}
     trace = simulated(schedule, Costs(demands, loops=loops))
     assert [e.duration_s for e in trace.events if e.kind is EventKind.TASK] == pytest.approx(
-        [nbytes / 1e9, nbytes / 1e11]
+        [nbytes / rate, nbytes / 1e11]
     )
     measured = Costs(demands, {("t0", "cpu0"): 1e-7, ("t1", "cpu1"): 1e-7}, loops=loops)
     assert {e.duration_s for e in simulated(schedule, measured).events if e.name == "t0"} == {1e-7}

@@ -20,7 +20,7 @@ import pytest
 
 from avial_lab.core.errors import BindError, CellSpan, ClusterError, RunError
 from avial_lab.core.regions import Box
-from avial_lab.runtime.launch import mpiexec
+from avial_lab.runtime.launch import lines, mpiexec
 from avial_lab.runtime.launch.cluster import ClusterState, run
 from avial_lab.runtime.rank.job import Options
 from avial_lab.trace import EventKind
@@ -334,6 +334,65 @@ def test_a_killed_engine_is_named_while_the_others_wait(build, cluster):
     with pytest.raises(RunError, match=r"rank 1 of 3 died of SIGKILL receiving a\[0:20\]"):
         run(binary, {"a": a}, cluster)
     killer.join()
+    assert_usable(build, cluster)
+
+
+def halves(build, a):
+    """Ranks 0 and 1 each turn every bit of their half of the large array."""
+    middle = len(a) // 2
+    boxes = [Box((0,), (middle,)), Box((middle,), a.shape)]
+    bounds = [(box.start[0], box.stop[0]) for box in boxes]
+    body = "for (int64_t i = {}; i < {}; i++) ((int64_t *)a)[i] = ~((int64_t *)a)[i];"
+    return build(
+        {"a": a},
+        tasks={f"t{r}": body.format(*those) for r, those in enumerate(bounds)},
+        programs=["run t0", "run t1", ""],
+        inputs=[(r, "a", box) for r, box in enumerate(boxes)],
+        results=[(r, "a", box) for r, box in enumerate(boxes)],
+    )
+
+
+LARGE = 1 << 20
+
+
+def test_a_rank_that_dies_while_arrays_come_back_leaves_them_whole(build, cluster, monkeypatch):
+    """One half is here already."""
+    a = np.arange(LARGE)
+    binary = halves(build, a)
+    run(binary, {"a": a}, cluster)
+    assert (a == ~np.arange(LARGE)).all()
+    with cluster.turn() as (engines, _):
+        pass
+    receive, answered = lines.receive, []
+
+    def receives(line, room):
+        answered.append(receive(line, room))
+        for rank, end in engines.lines.ends.items():
+            if end is not line and rank < 2:
+                engines.processes[rank].kill()
+                engines.processes[rank].wait()
+        return answered[-1]
+
+    monkeypatch.setattr(lines, "receive", receives)
+    with pytest.raises(RunError, match="died"):
+        run(binary, {"a": a}, cluster)
+    monkeypatch.undo()
+    assert answered
+    assert (a == ~np.arange(LARGE)).all()
+    run(binary, {"a": a}, cluster)
+    assert (a == np.arange(LARGE)).all()
+
+
+@pytest.mark.slow
+def test_a_stopped_rank_that_takes_no_array_is_told(build, cluster):
+    a = np.arange(LARGE)
+    binary = halves(build, a)
+    run(binary, {"a": a}, cluster)
+    with cluster.turn() as (engines, _):
+        engines.processes[1].suspend()
+    with pytest.raises(RunError, match="rank 1"):
+        run(binary, {"a": a}, cluster, timeout=2)
+    assert (a == ~np.arange(LARGE)).all()
     assert_usable(build, cluster)
 
 

@@ -87,3 +87,23 @@ def test_an_array_lands_where_it_is_wanted(tmp_path: Path) -> None:
         np.testing.assert_array_equal(mine, other)
     here.close()
     there.close()
+
+
+class StopsWaiting(Exception):
+    pass
+
+
+def test_whoever_takes_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    here, there = ends(tmp_path, shared=True)
+    here.be_patient()
+
+    def stop() -> None:
+        raise StopsWaiting
+
+    here.look = stop
+    with pytest.raises(StopsWaiting):
+        send(here, np.zeros(9 * STAGE_BYTES, np.uint8))
+    with pytest.raises(StopsWaiting):
+        receive(here)
+    here.close()
+    there.close()

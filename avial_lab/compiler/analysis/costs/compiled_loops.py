@@ -38,6 +38,7 @@ class Step:
     """An operation. forms: of what it computes of indices, the elements of its memory, the ends of
     a loop (lower, upper, step), a condition. nbytes: of its value, a vector's as a whole; element:
     bytes of one. data: whether it computes on what arrays hold. flags: `reassoc`, `contract`, FAR.
+    strides: of the memory that it loads or stores, in bytes by index; empty where not known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Step:
     data: bool = False
     flags: str = ""
     callee: str = ""
+    strides: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,14 +66,6 @@ class Code:
         """Whether a function of any argument is in it."""
         return any(
             step.flags.endswith(FAR) or any(code.far for code in step.blocks) for step in self.steps
-        )
-
-    @property
-    def innermost(self) -> bool:
-        """Whether no loop is in it."""
-        return all(
-            step.name not in INNER and all(code.innermost for code in step.blocks)
-            for step in self.steps
         )
 
 
@@ -122,8 +116,10 @@ class Reading:
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         elif op.name == "llvm.mlir.addressof":
             callee = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
-        forms = _forms(op, operands)
-        return Step(op.name, operands, results, forms, blocks, nbytes, element, data, flags, callee)
+        return Step(
+            op.name, operands, results, _forms(op, operands), blocks, nbytes, element, data, flags,
+            callee, _strides_of(op, element),
+        )  # fmt: skip
 
     def _nest(self, op: ir.Operation) -> Step:
         """Parallel loops as what they become: each in the one before it, the innermost of which
@@ -175,6 +171,23 @@ def _type_of(op: ir.Operation) -> tuple[int, int, bool]:
         width = max(1, kind.width // 8)
         return lanes * width, width, not (isinstance(kind, ir.IntegerType) and kind.width == 1)
     return 0, 0, False
+
+
+def memory_of(name: str) -> int:
+    """Which operand of a load or a store its memory is."""
+    return int(name in ("affine.store", "memref.store", "vector.store"))
+
+
+def _strides_of(op: ir.Operation, element: int) -> tuple[int, ...]:
+    """(What begins within another memory has no known place in a line.)"""
+    if op.name not in LOADS and op.name not in STORES:
+        return ()
+    kind = op.operands[memory_of(op.name)].type
+    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+        return ()
+    strides, offset = kind.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    return () if unknown in (*strides, offset) else tuple(each * element for each in strides)
 
 
 # Forms --------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ Steps of compiled loops -> cycles. An iteration takes as long as the unit that h
 or as the longest recurrence that links it with those before: the minimum initiation interval of
 modulo scheduling (Rau, Iterative modulo scheduling, MICRO 1994). Loads hit the nearest cache.
 
-    for j: A[j] = (A[j - 1] + B[j]) / c      4 + 13 + 5 cycles: sum, quotient, from store to load
+    for j: A[j] = (A[j - 1] + B[j]) / c      3 + 13 cycles: sum, quotient; LLVM keeps A[j - 1]
+    for j: A[j] = (A[j - 2] + B[j]) / c      (3 + 13 + 7) / 2 cycles: from store to load besides
     for j: A[j] = (C[j - 1] + B[j]) / c      5 / 4 cycles: the divider, on vectors of four
 """
 
@@ -13,16 +14,27 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from avial_lab.compiler.analysis.costs.compiled_loops import FAR, LOADS, STORES, Numbers, Step
+from avial_lab.compiler.analysis.costs.compiled_loops import (
+    FAR,
+    LOADS,
+    STORES,
+    Numbers,
+    Step,
+    memory_of,
+)
 from avial_lab.compiler.analysis.costs.weights import weight_of
 from avial_lab.machine.constants import (
+    ADD_LATENCY_CYCLES,
     DIVISION_CYCLES,
     DIVISION_LATENCY_CYCLES,
     FAR_FUNCTION_CYCLES,
     FMA_LATENCY_CYCLES,
+    LINE_BYTES,
+    LOAD_ACROSS_LINES_CYCLES,
     LOAD_LATENCY_CYCLES,
     LOADS_PER_CYCLE,
     OPERATIONS_PER_CYCLE,
+    STORE_ACROSS_LINES_CYCLES,
     STORE_TO_LOAD_CYCLES,
     VECTOR_UNITS,
 )
@@ -45,19 +57,19 @@ class Core:
 
     def once(self, steps: Sequence[Step]) -> float:
         """Cycles of code that nothing overlaps with: until its last result is there."""
-        flow = _Flow({}, frozenset())
+        flow = _Flow({}, frozenset(), _fused(steps))
         latest = flow.go(steps)
-        return max(latest, self._busiest(steps, flow.places, frozenset(), 1.0))
+        return max(latest, self._busiest(steps, [flow.places], frozenset(), 1.0))
 
     def iteration(
         self, steps: Sequence[Step], carried: Sequence[int], handed: Sequence[int],
         variable: int, by: int, known: Numbers, *, branches: bool,
     ) -> Iteration:  # fmt: skip
-        """Of a loop over `variable` in steps of `by`, from its value in `known` on. carried: what
-        an iteration is handed by the one before it, as `handed` names it there. branches: whether
-        `steps` were chosen by conditions.
+        """Of a loop over `variable` in steps of `by`, from its value in `known` on, which is
+        changed. carried: what an iteration is handed by the one before it, as `handed` names it
+        there. branches: whether `steps` were chosen by conditions.
         """
-        flow = _Flow(dict(known), frozenset(carried))
+        flow = _Flow(known, frozenset(carried), _fused(steps))
         places: list[list[Place | None]] = []
         latest: list[float] = []
         for _ in range(_TURNS):
@@ -66,38 +78,43 @@ class Core:
             flow.hand_on(carried, handed)
             flow.known[variable] += by
         recurrence = (latest[-1] - latest[_TURNS // 2 - 1]) / (_TURNS // 2)
+        made = {result for step in steps for result in step.results}
         invariant = frozenset(
-            place for place, later in zip(places[0], places[1], strict=True) if place == later
+            place
+            for step, place, later in zip(steps, places[0], places[1], strict=True)
+            if place == later and (_is_known(place) or made.isdisjoint(step.operands))
         )
         lanes = 1.0
         far = any(step.flags.endswith(FAR) for step in steps)
         if not (branches or far) and recurrence < 1 and _unit_strides(steps, places[0], places[1]):
             lanes = self.unit_bytes / max(step.element for step in steps if step.data)
-        alone = max(self._busiest(steps, places[0], invariant, 1.0), recurrence, 1.0)
-        return Iteration(max(self._busiest(steps, places[0], invariant, lanes), recurrence),
+        alone = max(self._busiest(steps, places, invariant, 1.0), recurrence, 1.0)
+        return Iteration(max(self._busiest(steps, places, invariant, lanes), recurrence),
                          alone, int(lanes))  # fmt: skip
 
     def _busiest(
         self,
         steps: Sequence[Step],
-        places: Sequence[Place | None],
+        places: Sequence[Sequence[Place | None]],
         invariant: Collection[Place | None],
         lanes: float,
     ) -> float:
         """Cycles of the unit that has most to do. An element is loaded once, and not at all where
-        it was just stored, or never changes.
+        it was just stored, or never changes; of several stores to it the last one is left. places:
+        of each turn.
         """
-        arithmetic = divisions = loads = stores = issued = 0.0
+        arithmetic = divisions = loads = issued = 0.0
+        stores: dict[Place, float] = {}
         there: set[Place | None] = set()
         fused = _fused(steps)
-        for step, place in zip(steps, places, strict=True):
+        for step, (place, *later) in zip(steps, zip(*places, strict=True), strict=True):
             wide = max(1.0, step.nbytes / self.unit_bytes) if step.nbytes > step.element else 1.0
             if place is not None:
+                across = _across_lines(step, (place, *later), lanes)
                 if step.name in STORES:
-                    stores += wide
-                    issued += 1
+                    stores[place] = wide + across * STORE_ACROSS_LINES_CYCLES
                 elif place not in there and place not in invariant:
-                    loads += wide
+                    loads += wide + across * LOAD_ACROSS_LINES_CYCLES * LOADS_PER_CYCLE
                     issued += 1
                 there.add(place)
                 continue
@@ -115,8 +132,8 @@ class Core:
             arithmetic / VECTOR_UNITS,
             divisions,
             loads / LOADS_PER_CYCLE,
-            stores,
-            issued / OPERATIONS_PER_CYCLE,
+            sum(stores.values()),
+            (issued + len(stores)) / OPERATIONS_PER_CYCLE,
         )
         return busiest / lanes
 
@@ -160,6 +177,34 @@ def _fused(steps: Sequence[Step]) -> set[int]:
     }
 
 
+def _across_lines(step: Step, places: Sequence[Place | None], lanes: float) -> float:
+    """The part of its vectors that lie across two lines of the cache: those of `step` itself at
+    these places, or as many elements as `lanes` from the first of them on, again and again.
+    """
+    nbytes = step.nbytes if step.nbytes > step.element else int(lanes * step.element)
+    if nbytes <= step.element:
+        return 0.0
+    found = [_address(step, place) for place in places if place is not None]
+    known = [each % LINE_BYTES for each in found if each is not None]
+    if not known:  # any element may be the first
+        return (min(nbytes, LINE_BYTES) - step.element) / LINE_BYTES
+    if step.nbytes <= step.element:
+        return nbytes / LINE_BYTES if known[0] % nbytes else 0.0
+    return sum(each + nbytes > LINE_BYTES for each in known) / len(known)
+
+
+def _is_known(place: Place | None) -> bool:
+    """Whether all of its indices are."""
+    return place is not None and not any(isinstance(each, str) for each in place)
+
+
+def _address(step: Step, place: Place) -> int | None:
+    """Of an element, from where its memory begins, which is at a line."""
+    if len(step.strides) != len(place) - 1 or not _is_known(place):
+        return None
+    return sum(s * int(each) for s, each in zip(step.strides, place[1:], strict=True))
+
+
 def _unit_strides(
     steps: Sequence[Step], now: Sequence[Place | None], then: Sequence[Place | None]
 ) -> bool:
@@ -179,20 +224,33 @@ def _unit_strides(
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A value, from when it is there: in which turn, where and how wide it was stored."""
+
+    ready: float
+    turn: int
+    place: Place
+    nbytes: int
+
+
 class _Flow:
     """When each value of straight code is there, run again and again. places: of the elements that
-    were loaded and stored in the last turn, one for each step.
+    were loaded and stored in the last turn, one for each step. fused: products that are part of
+    sums.
     """
 
-    def __init__(self, known: Numbers, carried: frozenset[int]) -> None:
-        self.known, self._carried = known, carried
+    def __init__(self, known: Numbers, carried: frozenset[int], fused: set[int]) -> None:
+        self.known, self._carried, self._fused = known, carried, fused
         self._ready: dict[int, float] = {}
-        self._stored: dict[Place, float] = {}
+        self._stored: dict[Place, _Stored] = {}
+        self._turn = 0
         self.places: list[Place | None] = []
 
     def go(self, steps: Sequence[Step]) -> float:
         """When the last of its values is there."""
         latest, ready, self.places = 0.0, self._ready, []
+        self._turn += 1
         for step in steps:
             start = max((ready.get(each, 0.0) for each in step.operands), default=0.0)
             place = self._place(step) if step.name in LOADS or step.name in STORES else None
@@ -201,15 +259,27 @@ class _Flow:
                 start += self._latency(step)
                 self._compute(step)
             elif step.name in STORES:
-                for each in _lanes(step, place):
-                    self._stored[each] = start + STORE_TO_LOAD_CYCLES
+                stored = _Stored(start, self._turn, place, step.nbytes)
+                self._stored.update(dict.fromkeys(_lanes(step, place), stored))
             else:
-                there = (self._stored.get(each, 0.0) for each in _lanes(step, place))
-                start = max(start + LOAD_LATENCY_CYCLES, *there)
+                start = self._loaded(step, place, start)
             for result in step.results:
                 ready[result] = start
             latest = max(latest, start)
         return latest
+
+    def _loaded(self, step: Step, place: Place, start: float) -> float:
+        """When the value is there. One that this turn stored, or the one before, as a whole, is
+        still in a register (LLVM's gvn, loop-load-elim).
+        """
+        found = [self._stored[each] for each in _lanes(step, place) if each in self._stored]
+        if found and all(
+            (each.place, each.nbytes) == (place, step.nbytes) and self._turn - each.turn <= 1
+            for each in found
+        ):
+            return found[0].ready
+        there = [each.ready + STORE_TO_LOAD_CYCLES for each in found]
+        return max([start + LOAD_LATENCY_CYCLES, *there])
 
     def hand_on(self, carried: Sequence[int], handed: Sequence[int]) -> None:
         times = [self._ready.get(each, 0.0) for each in handed]
@@ -223,7 +293,7 @@ class _Flow:
                 self.known.pop(step.results[0], None)
 
     def _place(self, step: Step) -> Place:
-        memory = step.operands[0 if step.name in LOADS or "masked" in step.name else 1]
+        memory = step.operands[memory_of(step.name)]
         found: list[int | str] = [memory]
         for k, form in enumerate(step.forms[0] if step.forms else ()):
             try:
@@ -240,9 +310,13 @@ class _Flow:
         if step.name in _DIVISIONS:
             return DIVISION_LATENCY_CYCLES
         if step.name in _SLOTS:
-            return 2 * FMA_LATENCY_CYCLES
-        if step.name.endswith(("f", "fma")):
+            return 2 * ADD_LATENCY_CYCLES
+        if step.results and step.results[0] in self._fused:
+            return 0.0
+        if step.name == "math.fma" or not self._fused.isdisjoint(step.operands):
             return FMA_LATENCY_CYCLES
+        if step.name.endswith("f"):
+            return ADD_LATENCY_CYCLES
         return weight_of(step.name).additions * (
             FMA_LATENCY_CYCLES if step.name.startswith("math.") else 1
         )

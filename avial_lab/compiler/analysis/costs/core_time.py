@@ -8,7 +8,7 @@ iterations only a few are looked at, which stand for all (the midpoint rule).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mlir import ir
 
@@ -28,6 +28,7 @@ from avial_lab.machine.constants import (
     ADDITIONS_WORTH_THREADS,
     BRANCH_MISS_CYCLES,
     CALL_CYCLES,
+    LINE_BYTES,
 )
 from avial_lab.machine.cpu import Cpu
 from avial_lab.machine.demand import CoreTime
@@ -161,42 +162,53 @@ class _Run:
         chosen = list(_chosen(trips))
         if not chosen:
             return CoreTime()
-        innermost, total, weight = body.innermost, CoreTime(), self._weight
+        total, weight = CoreTime(), self._weight
         self._weight *= trips / len(chosen)
         for k in chosen:
             self._known[body.arguments[0]] = low + k * by
-            if innermost:
-                total += CoreTime(self._innermost(step, by, trips) / len(chosen))
-            else:
+            branches: list[int] = []
+            steps = self._taken(body, branches)
+            if steps is None:
                 total += self._code(body).times(trips / len(chosen))
+            else:
+                start = low + (k - k % LINE_BYTES) * by  # vectors begin there as at `low`
+                each = self._innermost(step, steps, branches, start, by).times(trips)
+                leaving = BRANCH_MISS_CYCLES if trips > UNROLLED else 0
+                total += CoreTime((each + leaving) / len(chosen))
         self._weight = weight
-        leaving = BRANCH_MISS_CYCLES if innermost and trips > UNROLLED else 0
-        return total + CoreTime(leaving)
+        return total
 
-    def _innermost(self, step: Step, by: int, trips: int) -> float:
-        """Cycles of all iterations, if all were as this one."""
+    def _innermost(
+        self, step: Step, steps: Sequence[Step], branches: Sequence[int], start: int, by: int
+    ) -> Iteration:
+        """Of a loop in whose iterations none is, and which go as this one, from `start` on."""
         body = step.blocks[0]
-        branches: list[int] = []
-        steps = self._taken(body, branches)
         key = id(step), tuple(branches)
         if key not in self._iterations:
             variable, *carried = body.arguments
             handed = body.steps[-1].operands[: len(carried)]
             self._iterations[key] = self._core.iteration(
-                steps, carried[: len(handed)], handed, variable, by, self._known,
-                branches=bool(branches),
+                steps, carried[: len(handed)], handed, variable, by,
+                self._known | {variable: start}, branches=bool(branches),
             )  # fmt: skip
-        return self._iterations[key].times(trips)
+        return self._iterations[key]
 
-    def _taken(self, code: Code, branches: list[int]) -> list[Step]:
-        """The operations of an iteration, with those of the branches that are taken."""
+    def _taken(self, code: Code, branches: list[int]) -> list[Step] | None:
+        """The operations of an iteration, with those of the branches that are taken; None where a
+        loop is among them.
+        """
         found: list[Step] = []
         for step in code.steps:
+            if step.name in INNER:
+                return None
             if step.name in IFS:
                 branch = self._branch(step)
                 branches.append(branch)
                 if branch < len(step.blocks):
-                    found += self._taken(step.blocks[branch], branches)
+                    taken = self._taken(step.blocks[branch], branches)
+                    if taken is None:
+                        return None
+                    found += taken
             elif step.name not in TERMINATORS:
                 self._compute(step)
                 found.append(step)

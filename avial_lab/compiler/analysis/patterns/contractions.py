@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 import islpy as isl
 from mlir import ir
 
-from avial_lab.compiler.analysis.patterns.interchange import steps
 from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, dependences
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Loop, Scop, Statement
+from avial_lab.compiler.analysis.polyhedral.strides import walks
 from avial_lab.compiler.analysis.polyhedral.units import Unit, computed_by
 from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import comes_from, defined_in
@@ -152,8 +152,7 @@ def _roles(unit: Unit, store: Statement) -> Iterator[Roles]:
         return
     term = still[-1]
     for column in range(len(unit.loops)):
-        only = Unit(unit.name, (store,), ())
-        if not moved[column] or steps(only, column) != 1:
+        if not moved[column] or not walks(store.accesses[0], column):
             continue
         for row in reversed(range(len(unit.loops))):
             if moved[row] and row != column:

@@ -98,8 +98,14 @@ def _begun(
 
 def is_free(op: ir.Operation, loops: Loops) -> bool:
     """Whether its result may lie as one likes: it is made of numbers, alike everywhere."""
-    reads = [k for k, v in enumerate(op.operands) if is_tensor(v.type) and k not in loops.inits]
-    return not (reads or tensors_captured(op)) and all(None not in dims for dims in loops.results)
+    return may_be_free(op, loops) and not tensors_captured(op)
+
+
+def may_be_free(op: ir.Operation, loops: Loops) -> bool:
+    """Whether it is free where its regions read no tensors."""
+    if any(k not in loops.inits and is_tensor(v.type) for k, v in enumerate(op.operands)):
+        return False
+    return all(None not in dims for dims in loops.results)
 
 
 def mend(have: Along, want: Along) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
+from avial_lab.compiler.analysis.placements.reading import Reading
 from avial_lab.compiler.ir.placements import MOVES, is_tensor
 
 Dimension = tuple[ir.Value, int]
@@ -19,10 +19,10 @@ Dimension = tuple[ir.Value, int]
 
 @dataclass
 class DimensionClasses:
-    """Union-find (Tarjan 1975, without ranks: there are few). loops: of each operation."""
+    """Union-find (Tarjan 1975, without ranks: there are few); what it read for that."""
 
     parents: dict[Dimension, Dimension] = field(default_factory=dict)
-    loops: dict[ir.Operation, Loops] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
 
     @staticmethod
     def of(function: ir.Operation) -> DimensionClasses:
@@ -36,7 +36,7 @@ class DimensionClasses:
             for d in range(op.operands[0].type.rank):
                 self._join((op.operands[0], d), (op.results[0], d))
             return
-        loops = self.loops[op] = loops_of(op)
+        loops = self.reading.loops(op)
         first: dict[int, Dimension] = {}
         pairs = (
             *zip(op.operands, loops.operands, strict=True),

@@ -50,11 +50,20 @@ _COMBINED = {
 }  # fmt: skip
 
 
-def loops_of(op: ir.Operation) -> Loops:
-    """The loops of any operation; one that is not known has none, and takes whole tensors."""
+KnownMaps = dict[ir.Attribute, tuple[Dims, ...]]
+"""What indexing maps say: operations have the same few."""
+
+
+def loops_of(op: ir.Operation, known: KnownMaps | None = None) -> Loops:
+    """The loops of any operation; one that is not known has none, and takes whole tensors. Maps
+    that are `known` are not read again.
+    """
     maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
     if maps is not None:
-        return _of_maps(op, maps)
+        known = {} if known is None else known
+        if maps not in known:
+            known[maps] = _dims_of(maps)
+        return _of_dims(op, known[maps])
     if op.name in _TENSOR:
         return _TENSOR[op.name](op)
     if op.name in ("tensor.empty", "tensor.splat") or _is_splat(op):
@@ -95,7 +104,7 @@ def _is_elementwise(op: ir.Operation) -> bool:
     return len(shapes) == 1
 
 
-def _of_maps(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> Loops:
+def _dims_of(maps: Sequence[ir.AffineMap]) -> tuple[Dims, ...]:
     values = [getattr(each, "value", each) for each in maps]
     each_dims = tuple(
         tuple(
@@ -111,7 +120,10 @@ def _of_maps(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> Loops:
         if not isinstance(form, ir.AffineDimExpr)
         for loop in _dims_in(form)
     }
-    dims = tuple(tuple(None if d in mixed else d for d in each) for each in each_dims)
+    return tuple(tuple(None if d in mixed else d for d in each) for each in each_dims)
+
+
+def _of_dims(op: ir.Operation, dims: tuple[Dims, ...]) -> Loops:
     count = len(op.results)
     inits = tuple(range(len(op.operands) - count, len(op.operands)))
     block = op.regions[0].blocks[0]

@@ -71,9 +71,13 @@ class Affine:
         >>> str(Affine(-1, (("i", 2), ("j", -1))))
         '2*i - j - 1'
         """
+        if not self.terms:
+            return str(self.constant)
+        if not self.constant and len(self.terms) == 1 and self.terms[0][1] == 1:
+            return self.terms[0][0]  # most are one of these two
         parts: list[str] = []
         numbers = [(k, name) for name, k in self.terms]
-        if self.constant or not self.terms:
+        if self.constant:
             numbers.append((self.constant, ""))
         for factor, name in numbers:
             size = abs(factor)

@@ -56,6 +56,8 @@ def quantified(text: str, choices: Mapping[str, str], variables: Sequence[str] =
     >>> quantified("x = next", {"next": "(i < n and next = i + 1) or (i >= n and next = 0)"})
     'exists (next : x = next and ((i < n and next = i + 1) or (i >= n and next = 0)))'
     """
+    if not choices and not variables:
+        return text
     used: list[str] = []
     parts = [text]
     while parts:

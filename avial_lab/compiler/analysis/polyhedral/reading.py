@@ -330,7 +330,7 @@ class ScopReader:
         if not isinstance(kind, ir.MemRefType):
             shape, sizes, element = (), (), ""
         else:
-            found = [size_of(self.indices, root, dim) for dim in range(len(kind.shape))]
+            found = self._extents(root, kind)
             shape = tuple(s.constant if s is not None and s.is_constant else None for s in found)
             # Memory that a loop allocates may be met outside, where nobody knows its variable.
             sizes = tuple(str(s) if s is not None and self._is_fixed(s) else None for s in found)
@@ -341,8 +341,15 @@ class ScopReader:
         loops = () if symbol else tuple(loop for loop in self.loops if holds(loop.op, op))
         return Array(name, root, ArrayKind.MEMORY, shape, sizes, element, loops)
 
+    def _extents(self, root: ir.Value, kind: ir.MemRefType) -> list[Affine | None]:
+        if kind.has_static_shape:
+            return [Affine(extent) for extent in kind.shape]
+        return [size_of(self.indices, root, dim) for dim in range(kind.rank)]
+
     def _is_fixed(self, form: Affine) -> bool:
         """Whether it holds nothing but parameters."""
+        if form.is_constant:
+            return True
         words = re.findall(r"[A-Za-z_]\w*", str(form))
         return all(word in self.indices.parameters or word in ("floor", "mod") for word in words)
 

@@ -42,6 +42,22 @@ class Nest:
         place = ir.AffineMapAttr.get(self.map(forms))
         affine.AffineStoreOp(value, array, list(self.variables), place)
 
+    def row(
+        self,
+        extent: int,
+        begin: Sequence[ir.Value],
+        step: Callable[..., Sequence[ir.Value]],
+    ) -> Sequence[ir.Value]:
+        """What the last iteration hands on of a loop inside of these; `step` says what one does, of
+        its nest and what it is handed.
+        """
+        loop = affine.AffineForOp(0, extent, iter_args=list(begin))
+        _name(loop, len(self.variables))
+        with ir.InsertionPoint(loop.body):
+            inner = Nest((*self.variables, loop.induction_variable))
+            affine.AffineYieldOp(step(inner, *loop.inner_iter_args))
+        return loop.results
+
 
 def dims(count: int) -> Forms:
     return tuple(ir.AffineExpr.get_dim(d) for d in range(count))
@@ -93,8 +109,6 @@ def nest_in_parts(
     in the whole array. The first variable is the number of the part. What a part makes, of shape
     `made`, may `begin` first.
     """
-    whole = shape[cut]
-    part = ir.AffineExpr.get_dim(0)
     with ExitStack() as stack:
         variables = [_loop(stack, 0, 0, parts)]
         if begin is not None:
@@ -105,15 +119,44 @@ def nest_in_parts(
             form = ir.AffineExpr.get_dim(d + 1)
             if d != cut:
                 variables.append(_loop(stack, d + 1, 0, extent))
-            elif whole % parts == 0:
-                variables.append(_loop(stack, d + 1, 0, whole // parts))
-                form = part * (whole // parts) + form
             else:
-                low, high = (ir.AffineMap.get(1, 0, [end]) for end in _ends(part, whole, parts))
-                variables.append(_loop(stack, d + 1, low, high, variables[:1]))
+                variable, form = _loop_in_part(stack, d + 1, extent, parts, variables[0])
+                variables.append(variable)
             forms.append(form)
         _mark(variables[0])
         yield Nest(tuple(variables)), tuple(forms)
+
+
+@contextmanager
+def nest_of_rows(
+    made: Sequence[int], terms: int, parts: int, begin: Callable[[Nest], None]
+) -> Iterator[tuple[Nest, Forms]]:
+    """Of each part of the terms, sums of shape `made`, row by row: what it begins with, and all
+    terms of a row before the next row. With the places of row, column and term.
+    """
+    with ExitStack() as stack:
+        part = _loop(stack, 0, 0, parts)
+        rows = [_loop(stack, 1 + d, 0, extent) for d, extent in enumerate(made[:-1])]
+        with ExitStack() as inner:
+            begin(Nest((part, *rows, _loop(inner, len(made), 0, made[-1]))))
+        term, form = _loop_in_part(stack, len(made) + 1, terms, parts, part)
+        column = _loop(stack, len(made), 0, made[-1])
+        _mark(part)
+        yield Nest((part, *rows, column, term)), (*dims(len(made) + 1)[1:], form)
+
+
+def _loop_in_part(
+    stack: ExitStack, number: int, whole: int, parts: int, part: ir.Value
+) -> tuple[ir.Value, ir.AffineExpr]:
+    """Over what lies in that part of the whole; where that is, by the parts' number, which is the
+    first of the nest's variables, and its own.
+    """
+    form = ir.AffineExpr.get_dim(number)
+    place = ir.AffineExpr.get_dim(0)
+    if whole % parts == 0:
+        return _loop(stack, number, 0, whole // parts), place * (whole // parts) + form
+    low, high = (ir.AffineMap.get(1, 0, [end]) for end in _ends(place, whole, parts))
+    return _loop(stack, number, low, high, [part]), form
 
 
 def _ends(part: ir.AffineExpr, whole: int, parts: int) -> list[ir.AffineExpr]:
@@ -160,9 +203,13 @@ def _loop(
     loop = affine.AffineForOp(
         low, high, lower_bound_operands=list(operands), upper_bound_operands=list(operands)
     )
-    name = NAMES[number] if number < len(NAMES) else f"i{number}"
-    loop.induction_variable.set_location(ir.Location.name(name, loop.operation.location))
+    _name(loop, number)
     with ir.InsertionPoint(loop.body):
         affine.AffineYieldOp([])
     stack.enter_context(ir.InsertionPoint(loop.body.operations[0]))
     return loop.induction_variable
+
+
+def _name(loop: affine.AffineForOp, number: int) -> None:
+    name = NAMES[number] if number < len(NAMES) else f"i{number}"
+    loop.induction_variable.set_location(ir.Location.name(name, loop.operation.location))

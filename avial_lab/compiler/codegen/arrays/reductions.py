@@ -6,7 +6,7 @@ the bits hang neither on ranks nor on threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlir import ir
 from mlir.dialects import arith, complex, memref
@@ -20,6 +20,7 @@ from avial_lab.compiler.codegen.arrays.elementwise import (
     stored,
 )
 from avial_lab.compiler.codegen.arrays.nests import Nest, nest, nest_in_turns
+from avial_lab.core.array_functions import EXTREMES
 
 JOINS = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum",
          "any": "bitwise_or", "all": "bitwise_and"}  # fmt: skip
@@ -57,6 +58,29 @@ def first(name: str, kind: ir.Type) -> ir.Value:
 
 def joined(name: str, kind: ir.Type, total: ir.Value, element: ir.Value) -> ir.Value:
     return binary(JOINS[name], kind, total, element)
+
+
+def place_of_extreme(
+    name: str, kind: ir.Type, loops: Nest, extent: int, element: Callable[[Nest], ir.Value]
+) -> ir.Value:
+    """Along a row of such elements, inside of the loops: of equals the first, and a NaN before all
+    others.
+    """
+
+    def step(inner: Nest, extreme: ir.Value, place: ir.Value) -> Sequence[ir.Value]:
+        x = element(inner)
+        if is_float(kind):
+            order = arith.CmpFPredicate
+            beyond = order.UGT if name == "argmin" else order.ULT
+            is_number = arith.cmpf(order.ORD, extreme, extreme)
+            is_next = arith.andi(arith.cmpf(beyond, extreme, x), is_number)
+        else:
+            is_next = binary("less" if name == "argmin" else "greater", kind, x, extreme)
+        at = arith.index_cast(place.type, inner.variables[-1])
+        return arith.select(is_next, x, extreme), arith.select(is_next, at, place)
+
+    begin = first(EXTREMES[name], kind), number(ir.IntegerType.get_signless(64), 0)
+    return loops.row(extent, begin, step)[-1]
 
 
 def combine_parts(name: str, kind: ir.Type, parts: ir.Value, into: ir.Value | None) -> None:

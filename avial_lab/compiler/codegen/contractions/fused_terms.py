@@ -1,6 +1,7 @@
-"""Sums over several loops as sums over one.
+"""Sums over several loops as sums over one; rows of a few columns as one row.
 
-A nest and its contraction -> a copy of the nest, in which the loops of its terms are one loop.
+A nest and its contraction -> a copy of the nest, in which the loops of its terms, or of its
+columns, are one loop.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from avial_lab.compiler.analysis.polyhedral.budget import limited
 from avial_lab.compiler.analysis.polyhedral.loop_ends import extent_of
 from avial_lab.compiler.analysis.polyhedral.scop import Scop
 from avial_lab.compiler.ir.loop_bounds import operands_of_ends
-from avial_lab.compiler.ir.nesting import body_of, comes_from, defined_in, parent_of
-from avial_lab.compiler.ir.operations import lies_whole, operations_in
+from avial_lab.compiler.ir.nesting import body_of, comes_from, defined_in, holds, parent_of
+from avial_lab.compiler.ir.operations import lies_whole, operations_in, replaced
 from avial_lab.compiler.ir.remarks import name_of
 
 SET = isl.dim_type.set
@@ -57,21 +58,50 @@ def joined_terms(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Opera
     outer = list(_around(scop, found, inner))[::-1] if inner else []
     if len(inner) + len(outer) < 2:
         return None
-    for each in (*outer, *inner):
-        each.loop.attributes[_MARK] = ir.UnitAttr.get()
-    copy = nest.clone(ip=ir.InsertionPoint(nest)).operation
-    for each in (*outer, *inner):
-        del each.loop.attributes[_MARK]
-    loops = [op for op in (copy, *operations_in(copy)) if _MARK in op.attributes]
-    joined = [
-        _Range(op, each.low, each.count) for op, each in zip(loops, (*outer, *inner), strict=True)
-    ]
+    copy, joined = _copied(nest, (*outer, *inner))
     for k in reversed(range(len(outer))):
         first = body_of(joined[k].loop)[0]
         if joined[k].loop == copy and first != joined[k + 1].loop:
             copy = first
         _move_inside(joined[k].loop, joined[k + 1].loop)
     return _join(copy, joined)
+
+
+def joined_columns(nest: ir.Operation, scop: Scop, found: Contraction) -> ir.Operation | None:
+    """Before `nest`, the copy; None where the columns are not those of rows that lie one after the
+    other.
+
+    before:  affine.for %i = 0 to 7 { affine.for %j = 0 to 7 {
+               Y[%o, %i, %j] += F[%o, %t] * X[%t, %i, %j] } }
+    after:   affine.for %c = 0 to 49 { Y'[%o, %c] += F[%o, %t] * X[%t, %c / 7, %c mod 7] }
+             where Y' is Y with its last two dimensions as one
+    """
+    column, row = (found.unit.loops[k].op for k in (found.roles.column, found.roles.row))
+    around = parent_of(column)
+    if around is None or not holds(nest, around) or body_of(around) != [column] or around == row:
+        return None
+    if len(scop.loops_of(around)) != 1 or len(around.results) or len(column.results):
+        return None
+    extents = [extent_of(scop, loop) for loop in (around, column)]
+    ranges = [
+        _Range(loop, *extent)
+        for loop, extent in zip((around, column), extents, strict=True)
+        if extent is not None and _is_box(scop, loop, *extent)
+    ]
+    if len(ranges) != 2 or not _is_flat(found.store.op, nest, ranges):
+        return None
+    return _join(*_copied(nest, ranges))
+
+
+def _copied(nest: ir.Operation, ranges: Sequence[_Range]) -> tuple[ir.Operation, list[_Range]]:
+    """A copy before `nest`, and the same loops there."""
+    for each in ranges:
+        each.loop.attributes[_MARK] = ir.UnitAttr.get()
+    copy = nest.clone(ip=ir.InsertionPoint(nest)).operation
+    for each in ranges:
+        del each.loop.attributes[_MARK]
+    loops = [op for op in (copy, *operations_in(copy)) if _MARK in op.attributes]
+    return copy, [_Range(op, each.low, each.count) for op, each in zip(loops, ranges, strict=True)]
 
 
 def _in_each_other(scop: Scop, found: Contraction) -> Iterator[_Range]:
@@ -167,7 +197,7 @@ def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> ir.Operation:
     term.set_location(ir.Location.name("_".join(names), outer.location))
     whole = made.operation if outer == nest else nest
     for op in operations_in(inner):
-        if op.name == "affine.load" and _is_flat(op, nest, ranges):
+        if op.name in ("affine.load", "affine.store") and _is_flat(op, nest, ranges):
             _flatten(op, whole, ranges, term)
     with ir.InsertionPoint(made.operation.regions[0].blocks[0]), outer.location:
         inside = 1
@@ -185,16 +215,17 @@ def _join(nest: ir.Operation, ranges: Sequence[_Range]) -> ir.Operation:
     return whole
 
 
-def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -> bool:
+def _is_flat(access: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -> bool:
     """Whether the loops go through its last dimensions from end to end, element by element."""
-    form, array = ir.AffineMapAttr(load.attributes["map"]).value, load.operands[0]
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    array, *inputs = list(access.operands)[access.name == "affine.store" :]
     kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
     if first < 0 or not kind.has_static_shape or not lies_whole(kind) or defined_in(nest, array):
         return False
     dims: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(k) for k in range(form.n_dims)]
     return all(
         expr in dims
-        and load.operands[1 + dims.index(expr)] == each.variable
+        and inputs[dims.index(expr)] == each.variable
         and (each.low, each.count) == (0, extent)
         for expr, extent, each in zip(
             list(form.results)[first:], kind.shape[first:], ranges, strict=True
@@ -203,22 +234,26 @@ def _is_flat(load: ir.Operation, nest: ir.Operation, ranges: Sequence[_Range]) -
 
 
 def _flatten(
-    load: ir.Operation, whole: ir.Operation, ranges: Sequence[_Range], term: ir.Value
+    access: ir.Operation, whole: ir.Operation, ranges: Sequence[_Range], term: ir.Value
 ) -> None:
-    """Load the same of the array with its last dimensions as one, made so before `whole`."""
-    array, form = load.operands[0], ir.AffineMapAttr(load.attributes["map"]).value
+    """Load or store the same of the array with its last dimensions as one, made so before
+    `whole`.
+    """
+    form = ir.AffineMapAttr(access.attributes["map"]).value
+    *value, array = list(access.operands)[: 1 + (access.name == "affine.store")]
+    inputs = list(access.operands)[len(value) + 1 :]
     kind, first = ir.MemRefType(array.type), len(form.results) - len(ranges)
     shape = [*kind.shape[:first], math.prod(kind.shape[first:])]
     groups = [*([k] for k in range(first)), list(range(first, kind.rank))]
-    with ir.InsertionPoint(whole), load.location:
+    with ir.InsertionPoint(whole), access.location:
         flat_kind = ir.MemRefType.get(shape, kind.element_type, memory_space=kind.memory_space)
         flat = memref.CollapseShapeOp(flat_kind, array, groups).result
     last = ir.AffineExpr.get_dim(form.n_dims)
     results = [*list(form.results)[:first], last]
-    inputs = list(load.operands)[1:]
     flat_form = ir.AffineMap.get(form.n_dims + 1, form.n_symbols, results)
-    operands = [flat, *inputs[: form.n_dims], term, *inputs[form.n_dims :]]
-    with ir.InsertionPoint(load), load.location:
-        made = affine.AffineLoadOp(kind.element_type, operands[0], operands[1:], flat_form)
-    load.results[0].replace_all_uses_with(made.operation.results[0])
-    load.erase()
+    replaced(
+        access,
+        access.name,
+        [*value, flat, *inputs[: form.n_dims], term, *inputs[form.n_dims :]],
+        {"map": ir.AffineMapAttr.get(flat_form)},
+    )

@@ -19,6 +19,7 @@ from avial_lab.compiler.frontends.python.kinds import (
     BOOL,
     FLOAT,
     INT,
+    INT64,
     Kind,
     divided,
     kind_of_number,
@@ -27,7 +28,7 @@ from avial_lab.compiler.frontends.python.kinds import (
 from avial_lab.compiler.frontends.python.linear import Linear, Range, least, most, number, term
 from avial_lab.compiler.frontends.python.values import Number, Plain
 
-Refuse = Callable[[str, str], Exception]
+Refuse = Callable[..., Exception]
 
 TOO_LONG = "does not fit into 64 bits"
 """How what is said of an integer ends that only Python has."""
@@ -87,6 +88,7 @@ class Arithmetic:
         """The SSA value of the number, as one of that kind."""
         kind = kind or x.kind
         if x.known is not None:
+            self._check_it_fits(x, kind)
             return self._constant(x.known, kind)
         if x.linear is not None and x.ssa is None:
             index = self.e.index(x.linear)
@@ -176,11 +178,24 @@ class Arithmetic:
             if not math.isfinite(value):
                 return Number(kind, ssa=self._cast(self._constant(value, x.kind), x.kind, kind))
             value = int(value)
+        self._check_it_fits(x, kind)
         bits = 8 * kind.dtype.itemsize
         wrapped = value & ((1 << bits) - 1)
         if not kind.is_unsigned and wrapped >> (bits - 1):
             wrapped -= 1 << bits
         return Number(kind, constant=wrapped)
+
+    def _check_it_fits(self, x: Number, kind: Kind) -> None:
+        """A Python integer among NumPy's, whose kind it takes."""
+        if x.kind != INT or x.known is None or kind.weak or not kind.is_int:
+            return
+        ends = np.iinfo(kind.dtype)
+        if not ends.min <= x.known.real <= ends.max:
+            raise self.refuse(
+                f"Python integer {x.known} out of bounds for {kind}",
+                "convert what it meets to a wider kind: ….astype(numpy.int64)",
+                OverflowError,
+            )
 
     def truth(self, x: Number) -> Number:
         """As a condition."""
@@ -613,6 +628,29 @@ class Arithmetic:
         if x.known is not None and y.known is not None:
             told = _COMPARED[type(op)](self._as_python(x), self._as_python(y))
             return Number(result, constant=bool(told))
+        if INT in (x.kind, y.kind) and kind.is_int and not kind.weak:
+            return self._compared_with_pythons(op, x, y, kind)
+        return self._compared(op, x, y, kind, result)
+
+    def _compared_with_pythons(self, op: ast.cmpop, x: Number, y: Number, kind: Kind) -> Number:
+        """An integer of NumPy's and one of Python's, which need not be of that kind."""
+        result = Kind(np.dtype(np.bool_))
+        python, swapped = (x, True) if x.kind == INT else (y, False)
+        if python.known is not None:
+            value, ends = int(python.known.real), np.iinfo(kind.dtype)
+            if ends.min <= value <= ends.max:
+                return self._compared(op, x, y, kind, result)
+            near = ends.max if value < 0 else ends.min  # as far from it as any
+            given = (value, int(near)) if swapped else (int(near), value)
+            return Number(result, constant=bool(_COMPARED[type(op)](*given)))
+        if kind.dtype != np.uint64:
+            return self._compared(op, x, y, INT64, result)
+        given = (-1, 0) if swapped else (0, -1)
+        below = Number(result, constant=bool(_COMPARED[type(op)](*given)))
+        negative = self._compared(ast.Lt(), python, constant(0), INT, BOOL)
+        return self.select(negative, below, self._compared(op, x, y, kind, result))
+
+    def _compared(self, op: ast.cmpop, x: Number, y: Number, kind: Kind, result: Kind) -> Number:
         if x.linear is not None and y.linear is not None:
             decided = self._decided(op, x.linear - y.linear)
             if decided is not None:

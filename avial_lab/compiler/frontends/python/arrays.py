@@ -451,20 +451,28 @@ class Arrays:
     def assign_masked(
         self, target: Array, mask: Array | Lazy, value: Array | Lazy | Number
     ) -> None:
-        """Elements of the target get the value's where the mask holds."""
+        """Elements of the target get the value's where the mask holds; of a mask of its first
+        dimensions, what is there.
+        """
         source, test = self.lazy(value), self.lazy(mask)
-        if source.shape and source.mask is None and source.shape != target.shape:
+        masked = len(test.shape)
+        within = target.shape[masked:]
+        if masked > len(target.shape) or (within and source.mask is not None):
+            raise self.refuse("a mask has the shape of its array here", "write it as a loop")
+        like = within if within else target.shape
+        if source.shape and source.mask is None and source.shape != like:
             raise self.refuse("what is assigned under a mask has that mask, or is a number", "")
         if any(self._disturbs(target, array) for array in (*source.reads, *test.reads)):
             test = self.lazy(self.materialised(test))
             if source.shape:
                 source = self.lazy(self.materialised(replace(source, mask=None)))
         with self.nest(target.shape) as at:
-            holds = self.a.truth(test.element(at))
+            holds = self.a.truth(test.element(at[:masked]))
             if holds.known is False:
                 return
+            from_ = at[-len(like) :] if source.shape else []
             with self.e.block(f"scf.if {self.a.value(holds)} {{"):
-                self.store(source.element(at if source.shape else []), target, at)
+                self.store(source.element(from_), target, at)
 
     def gathered(self, array: Array, index: Sequence[Any]) -> Lazy:
         """Elements whose subscripts are in integer arrays, which are broadcast."""

@@ -13,7 +13,8 @@ from avial_lab.compiler.frontends.python.arithmetic import affine
 from avial_lab.compiler.frontends.python.expressions import Expressions
 from avial_lab.compiler.frontends.python.frames import Cell
 from avial_lab.compiler.frontends.python.linear import number
-from avial_lab.compiler.frontends.python.subscripts import _is_mask, _is_picked
+from avial_lab.compiler.frontends.python.liveness import assigned, reads
+from avial_lab.compiler.frontends.python.subscripts import _is_picked
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Fixed,
@@ -29,12 +30,21 @@ from avial_lab.compiler.frontends.python.values import (
 class Assignments(Expressions):
     """The layer of `Translation` that binds and stores."""
 
-    def _assign(self, targets: Sequence[ast.expr], value: ast.expr) -> None:
+    def _assign(self, targets: Sequence[ast.expr], value: ast.expr, live: frozenset[str]) -> None:
         found = self.expression(value)
         if len(targets) > 1 and isinstance(found, Lazy):
             found = self._kept(found)
         if isinstance(found, Lazy) and _is_part(value):  # NumPy writes through it
+            if reads(value) & self.changed_in_place():
+                raise self.refused(
+                    "a part of complex numbers is named, and would change with them",
+                    "name a copy: ….copy()",
+                    node=value,
+                )
             found = replace(self.arrays.materialised(found), copied=True)
+        self.frame.live = live - assigned(*targets)
+        if len(targets) > 1:  # each of them goes on to name what the others do
+            self.frame.live |= assigned(*targets) & live
         for target in targets:
             self._bind(target, found)
 
@@ -54,6 +64,9 @@ class Assignments(Expressions):
             case ast.Name(name):
                 self.bind_name(name, value)
             case ast.Tuple(elts) | ast.List(elts):
+                for each in elts:
+                    if isinstance(each, ast.Starred):
+                        raise self.not_there("a starred name", each, "name each of them")
                 parts = self._parts(value, len(elts), target)
                 for each, part in zip(elts, parts, strict=True):
                     self._bind(each, part)
@@ -90,6 +103,7 @@ class Assignments(Expressions):
         kept: list[Value] = []
         for each in found:
             if isinstance(each, Array) and each.memory in cells:
+                self.refuse_shared(each, "")
                 kept.append(self.arrays.materialised(each))
             else:
                 kept.append(self._kept(each) if isinstance(each, Lazy) else each)
@@ -168,7 +182,7 @@ class Assignments(Expressions):
 
     def _put(self, array: Array, places: Sequence[Any], value: Operand) -> None:
         """Assignment under a mask, or to places that arrays name."""
-        if _is_mask(places[0]):
+        if self.is_under_mask(places):
             self.arrays.assign_masked(array, places[0], value)
         else:
             self.arrays.scatter(array, places, value)
@@ -182,5 +196,6 @@ class Assignments(Expressions):
 
 
 def _is_part(node: ast.expr) -> bool:
-    """Whether it is the real or the imaginary part of something."""
-    return isinstance(node, ast.Attribute) and node.attr in ("real", "imag")
+    """Whether it is the real or the imaginary part of something: z.real, np.real(z)."""
+    of = node.func if isinstance(node, ast.Call) else node
+    return isinstance(of, ast.Attribute) and of.attr in ("real", "imag")

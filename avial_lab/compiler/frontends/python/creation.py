@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -356,7 +357,11 @@ class Creation(Reductions):
         return replace(source, element=element, cost=source.cost + 2)
 
     def clip(self, a: Value, a_min: Value, a_max: Value) -> Value:
-        return self.extreme("min", self.extreme("max", a, a_min), a_max)
+        found = self.t.operand(a)
+        for which, bound in (("max", a_min), ("min", a_max)):
+            if bound != Fixed(None) and not _is_beyond(bound, found.kind, which):
+                found = self.t.operand(self.extreme(which, found, bound))
+        return found
 
     def all_pairs(self, op: ast.operator, a: Value, b: Value) -> Value:
         """np.add.outer and the like."""
@@ -377,9 +382,8 @@ class Creation(Reductions):
         ]
         if not parts:
             raise self.t.refused("an empty list has no kind of numbers", "np.zeros(0)")
-        kind = parts[0].kind
-        for part in parts[1:]:
-            kind = promoted(kind, part.kind)
+        # Beside NumPy's numbers Python's are of their own kinds, not of theirs.
+        kind = reduce(promoted, (Kind(part.kind.dtype) for part in parts))
         inner = () if isinstance(parts[0], Number) else parts[0].shape
         made = self.t.arrays.fresh(Kind(kind.dtype), (number(len(parts)), *inner))
         for k, part in enumerate(parts):
@@ -418,11 +422,14 @@ class Creation(Reductions):
         column = self.t.arrays.view(left, [slice(None), None])
         return self.t.binary(ast.Mult(), column, right)
 
-    def transpose(self, a: Value, axes: Value | None = None) -> Value:
+    def transpose(self, a: Value, axes: Value | None = None, *more: Value) -> Value:
+        """more: of `a.transpose(2, 0, 1)`."""
         array = self.t.arrays.in_memory(self._array(a))
-        order = range(len(array.shape))[::-1]
-        if isinstance(axes, tuple):
-            order = [int(each.known) for each in axes]  # type: ignore[arg-type]
+        ndim = len(array.shape)
+        order = range(ndim)[::-1]
+        if isinstance(axes, tuple) or more:
+            given = axes if isinstance(axes, tuple) else (axes, *more)
+            order = [int(each.known) % ndim for each in given]  # type: ignore[union-attr, arg-type]
         return self.t.arrays.transposed(array, order)
 
     def flip(self, a: Value, axis: Value | None = None) -> Value:
@@ -509,3 +516,14 @@ class Creation(Reductions):
         for each in parts:
             found = self.t.binary(ast.Add(), found, each)
         return found
+
+
+def _is_beyond(bound: Value, kind: Kind, which: str) -> bool:
+    """Whether no integer of that kind needs to be clipped at Python's number."""
+    if not (isinstance(bound, Number) and bound.kind == INT and bound.known is not None):
+        return False
+    if kind.weak or not kind.is_int:
+        return False
+    ends = np.iinfo(kind.dtype)
+    value = bound.known.real
+    return value < ends.min if which == "max" else value > ends.max

@@ -278,6 +278,13 @@ class Elementwise:
     def _kept(self, x: Value) -> Value:
         return self.t.arrays.in_memory(self._array(x))
 
+    def squared(self, value: Value) -> Value:
+        """Of NumPy's bools they are int8."""
+        x = self.t.operand(value)
+        if x.kind == NP_BOOL:
+            x = self.t.operand(self._as_kind(x, Kind(np.dtype(np.int8))))
+        return self.power(x, constant(2))
+
     def power(self, x: Value, y: Value) -> Value:
         return self.t.binary(ast.Pow(), self.t.operand(x), self.t.operand(y))
 

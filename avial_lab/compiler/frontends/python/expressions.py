@@ -47,6 +47,8 @@ class Expressions(Subscripts):
                 return found
             case ast.BinOp(ast.Mult() as op, left, right) if isinstance(left, ast.List):
                 raise self.not_there("a list", node, "make an array: np.zeros(…), np.full(…)")
+            case ast.BinOp(left, ast.Pow(), ast.Constant(int(2))):  # which NumPy squares
+                return self.calls.squared(self.expression(left))
             case ast.BinOp(left, op, right):
                 x, y = self.expression(left), self.expression(right)
                 return self.binary(op, x, y)

@@ -80,6 +80,10 @@ class Frame:
     outer: Frame | None = None
     """Of a function within: where the names are that are not its `own`."""
     own: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+    """Names that are looked at after the statement of now, with the values that they had before."""
+    outside: Mapping[str, Value | Cell] = field(default_factory=dict[str, "Value | Cell"])
+    """What was bound when the innermost block began."""
 
 
 @dataclass
@@ -112,6 +116,7 @@ class Frames(ABC):
         self.returned: ast.Return | None = None
         self.list_kinds: list[tuple[object, ...]] = []
         self.otherwise: dict[int, frozenset[str]] = {}
+        self.changed: dict[int, frozenset[str]] = {}
 
     def _body_of(self, source: FunctionSource) -> list[ast.stmt]:
         key = id(source.tree)

@@ -14,6 +14,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+RETURNED = "·returned"
+"""What names of an early return's results begin with."""
+
 _JUMPS = (ast.Continue, ast.Break, ast.Return)
 
 
@@ -80,7 +83,7 @@ class Jumps:
         what comes then.
         """
         self.count += 1
-        broken, returned = f"·broken{self.count}", f"·returned{self.count}"
+        broken, returned = f"·broken{self.count}", f"{RETURNED}{self.count}"
         body = self._block(list(loop.body))
         breaks, returns = _has(body, ast.Break), _has(body, ast.Return)
         flags = _Flags(broken, returned, _arity(loop))

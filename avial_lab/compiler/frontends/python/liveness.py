@@ -6,7 +6,9 @@ Statements, backwards -> sets of names. Jumps are gone by then (`jumps.py`).
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from weakref import WeakKeyDictionary
 
 from avial_lab.compiler.frontends.python.jumps import StoppedFor
@@ -198,5 +200,97 @@ def _only_reads(node: ast.AST, name: ast.Name, space: Mapping[str, object]) -> b
             is_numpys = getattr(module, "__name__", "").partition(".")[0] == "numpy"
             reads = called not in _WRITING and (len(args) < 3 or called in _OF_THREE)
             return is_numpys and reads
+        case _:
+            return False
+
+
+_CHANGING = {"sort", "fill", "put", "partition", "resize", "itemset", "setfield", "shuffle"}
+"""Methods that write to what they are called of."""
+_VIEWING = {
+    "asarray", "asanyarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d",
+    "reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis",
+    "rollaxis", "squeeze", "expand_dims", "broadcast_to", "diagonal", "diag", "real", "imag",
+    "flip", "flipud", "fliplr", "rot90", "split", "array_split", "hsplit", "vsplit", "require",
+}  # fmt: skip
+"""NumPy's functions whose results may be in their arguments' memory."""
+
+
+def changed_in_place(tree: ast.AST, space: Mapping[str, object]) -> frozenset[str]:
+    """Names of arrays whose elements are written, by these names or by others of the same memory.
+    `space`: as of `named_otherwise`.
+    """
+    found: set[str] = set()
+    shared: list[Names] = []
+
+    def memory_of(*nodes: ast.expr) -> Names:
+        return NOTHING.union(*(_memory_of(node, space) for node in nodes))
+
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=base, ctx=ast.Store()):
+                found |= memory_of(base)
+            case ast.Attribute(value=base, ctx=ast.Store()):
+                found |= memory_of(base)
+            case ast.AugAssign(target=ast.Name(name)):
+                found.add(name)
+            case ast.Assign(targets, value):
+                shared += [memory_of(each, value) for each in targets]
+            case ast.NamedExpr(target, value) | ast.For(target, value):
+                shared.append(memory_of(target, value))
+            case ast.Call(func, args, keywords):
+                found |= memory_of(*(each.value for each in keywords if each.arg == "out"))
+                if isinstance(func, ast.Attribute) and not _is_of_module(func, space):
+                    found |= memory_of(func.value) if func.attr in _CHANGING else NOTHING
+                elif not _reads_arguments(func, len(args), space):
+                    found |= memory_of(*args)
+            case _:
+                pass
+    while True:
+        more = {name for names in shared if names & found for name in names} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _memory_of(node: ast.expr, space: Mapping[str, object]) -> Names:
+    """Names in whose memory its value may be."""
+    parts: Sequence[ast.expr] = ()
+    match node:
+        case ast.Name(name):
+            return frozenset({name})
+        case ast.Attribute(value, attribute):
+            parts = () if attribute in _READ else (value,)
+        case ast.Subscript(value) | ast.Starred(value):
+            parts = (value,)
+        case ast.Tuple(elts) | ast.List(elts):
+            parts = elts
+        case ast.IfExp(_, first, second) | ast.NamedExpr(first, second):
+            parts = (first, second)
+        case ast.BoolOp(_, values):
+            parts = values
+        case ast.Call(ast.Attribute(_, called) as func, args) if _is_of_module(func, space):
+            parts = args if called in _VIEWING else ()
+        case ast.Call(func, args):
+            parts = (func, *args)
+        case _:
+            pass
+    return NOTHING.union(*(_memory_of(part, space) for part in parts))
+
+
+def _is_of_module(node: ast.Attribute, space: Mapping[str, object]) -> bool:
+    base = node.value
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    return isinstance(base, ast.Name) and isinstance(space.get(base.id), ModuleType)
+
+
+def _reads_arguments(func: ast.expr, count: int, space: Mapping[str, object]) -> bool:
+    """Of a function of Python's own, or of a module: an array among three may be written to."""
+    match func:
+        case ast.Attribute(_, called):
+            reads = called not in _WRITING | _CHANGING and count < 3
+            return reads or called in _OF_THREE
+        case ast.Name(called):
+            return called not in space and hasattr(builtins, called)
         case _:
             return False

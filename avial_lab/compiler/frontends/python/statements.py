@@ -69,17 +69,19 @@ class Statements(Loops):
             return cells.get()
 
     def block(self, body: Sequence[ast.stmt], after: frozenset[str]) -> None:
+        before, self.frame.outside = self.frame.outside, dict(self.frame.names)
         for statement, live in zip(body, live_after_each(body, after), strict=True):
             with self.e.at(statement):
                 self.statement(statement, live)
+        self.frame.outside = before
 
     def statement(self, node: ast.stmt, live: frozenset[str]) -> None:
         match node:
             case ast.Assign(targets, value):
-                self._assign(targets, value)
+                self._assign(targets, value, live)
             case ast.AnnAssign(target, _, value):
                 if value is not None:
-                    self._assign([target], value)
+                    self._assign([target], value, live)
             case ast.AugAssign(target, op, value):
                 self._augmented(target, op, value)
             case ast.For():

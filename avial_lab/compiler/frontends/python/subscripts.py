@@ -125,11 +125,17 @@ class Subscripts(Variables):
 
     def _picked(self, array: Array, places: Sequence[Any], node: ast.expr) -> Lazy:
         """The elements under a mask, or at places that arrays name."""
-        if _is_mask(places[0]):
-            if len(places) > 1:
-                raise self.refused("a mask is the only subscript here", "write it as a loop")
+        if self.is_under_mask(places):
             return self.arrays.masked(array, places[0], ast.dump(node))
         return self.arrays.gathered(array, places)
+
+    def is_under_mask(self, places: Sequence[Any]) -> bool:
+        """Whether the subscript is a mask."""
+        if not any(map(_is_mask, places)):
+            return False
+        if len(places) > 1:
+            raise self.refused("a mask is the only subscript here", "write it as a loop")
+        return True
 
 
 def _is_picked(places: Sequence[Any]) -> bool:

@@ -18,8 +18,14 @@ from avial_lab.compiler.frontends.python.frames import (
     Restart,
     _word,
 )
+from avial_lab.compiler.frontends.python.jumps import RETURNED
 from avial_lab.compiler.frontends.python.kinds import Kind, joined
-from avial_lab.compiler.frontends.python.liveness import carried, is_bound, named_otherwise
+from avial_lab.compiler.frontends.python.liveness import (
+    carried,
+    changed_in_place,
+    is_bound,
+    named_otherwise,
+)
 from avial_lab.compiler.frontends.python.values import (
     Array,
     Fixed,
@@ -124,6 +130,13 @@ class Variables(Frames):
             self.otherwise[id(tree)] = named_otherwise(tree, space)
         return self.otherwise[id(tree)]
 
+    def changed_in_place(self) -> frozenset[str]:
+        """Names of the function whose arrays it writes to."""
+        tree = self.frame.source.tree
+        if id(tree) not in self.changed:
+            self.changed[id(tree)] = changed_in_place(tree, self.frame.function.__globals__)
+        return self.changed[id(tree)]
+
     def _kept_parts(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(
             self._kept(each)
@@ -159,7 +172,41 @@ class Variables(Frames):
                 "give it another name there",
                 HangsOnTheIteration,
             )
+        self.refuse_shared(value, name)
+        self._save_others(cell.memory, name)
         self.arrays.assign(cell.memory, value)
+
+    def refuse_shared(self, value: Array, name: str) -> None:
+        """A copy of what others go on to name is as good where none of them is written to; of a
+        result, after which nothing is.
+        """
+        if name.startswith(RETURNED):
+            return
+        others = [n for n in self.names_of(value) if n != name and n in self.frame.live]
+        if others and {name, *others} & self.changed_in_place():
+            raise self.refused(
+                f"'{name or others[0]}' and '{others[0]}' name one array from here on, "
+                "which is written to",
+                f"copy the elements: {others[0]}.copy()",
+                HangsOnTheIteration,
+            )
+
+    def _save_others(self, memory: Array, name: str) -> None:
+        """Other names of an array whose memory is about to become another's keep its elements:
+        `old = u; u = v; v = old`.
+        """
+        others = [n for n in self.names_of(memory) if n != name and n in self.frame.live]
+        if not others:
+            return
+        names = self.frame.names
+        if any(names.get(n) != memory or n in self.frame.outside for n in others):
+            raise self.refused(
+                f"'{others[0]}' names what '{name}' was, in a loop or a branch",
+                f"{others[0]} = {name}.copy() before",
+                HangsOnTheIteration,
+            )
+        kept = self.arrays.materialised(memory)
+        names.update(dict.fromkeys(others, kept))
 
     def _store_cell(self, cell: Cell, value: Number) -> None:
         kind = value.kind if cell.kind is None else joined(cell.kind, value.kind)

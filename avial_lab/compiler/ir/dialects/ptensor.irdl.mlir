@@ -94,7 +94,8 @@ irdl.dialect @ptensor {
     irdl.results(value: %value)
   }
 
-  // `op` is sum, prod, min, max, any or all; the dimensions `axes` are gone.
+  // `op` is sum, prod, min, max, any or all, or argmin or argmax along one dimension, whose places
+  // are of i64; the dimensions `axes` are gone.
   irdl.operation @reduce {
     %from = irdl.base @ptensor::@ptensor
     %value = irdl.base @ptensor::@ptensor

@@ -39,9 +39,12 @@ class DataParallel:
     def __call__(self, module: ir.Operation) -> None:
         check_degree("data-parallel", self.ranks)
         function = program_function(module)
-        batch = batch_of(function, self.of)
+        classes = DimensionClasses.of(function)
+        batch = batch_of(function, self.of, classes=classes)
         rows = ", ".join(f"%{name_of(v.location) or 'arg'}:{dim}" for v, dim in batch.items())
-        told = add_axis(module, function, self.ranks, batch, stage=self.stage)
+        told = add_axis(
+            module, function, self.ranks, batch, stage=self.stage, reading=classes.reading
+        )
         tell(program_function(module), f"{self} divides {rows}: {told}")
 
     def __str__(self) -> str:

@@ -5,7 +5,7 @@ Jobs in memory, the roles of memories -> lines for people.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.passes.distir.memories import Memory
@@ -18,23 +18,24 @@ def held_by_devices(jobs: Sequence[Job], roles: Mapping[Memory, str]) -> Iterato
     """The memory that the jobs of each device touch, but for what they allocate themselves;
     of memory that has a role, as weights, gradients or state, how much has it.
     """
-    touched: dict[int, dict[tuple[Memory, int], list[Box]]] = {}
+    touched: dict[int, dict[tuple[Memory, int], dict[Box, None]]] = {}
+    written: dict[int, set[object]] = {}
     for job in jobs:
+        of_device = touched.setdefault(job.device, {})
         for part in (*job.reads, *job.writes):
-            of_device = touched.setdefault(job.device, {})
-            of_device.setdefault(part.memory, []).append(part.box)
+            of_device.setdefault(part.memory, {})[part.box] = None
+        written.setdefault(job.device, set()).update(part.memory for part in job.writes)
     for device, memories in sorted(touched.items()):
         nbytes = sum(
             _held_elements(memory, boxes) * itemsize_of(memory.element)
             for (memory, _), boxes in memories.items()
         )
         yield f"device {device} works on {format_bytes(nbytes)} of arrays"
-        own = {part.memory for job in jobs if job.device == device for part in job.writes}
         if roles:
-            yield _state_held(device, memories, own, roles)
+            yield _state_held(device, memories, written[device], roles)
 
 
-def _held_elements(memory: Memory, boxes: Sequence[Box]) -> int:
+def _held_elements(memory: Memory, boxes: Iterable[Box]) -> int:
     """Of those boxes, where turns that share memory count once."""
     if memory.rotation is None:
         return sum(box.size for box in union(boxes))
@@ -46,7 +47,7 @@ def _held_elements(memory: Memory, boxes: Sequence[Box]) -> int:
 
 def _state_held(
     device: int,
-    memories: Mapping[tuple[Memory, int], Sequence[Box]],
+    memories: Mapping[tuple[Memory, int], Iterable[Box]],
     own: set[object],
     roles: Mapping[Memory, str],
 ) -> str:

@@ -17,8 +17,6 @@ from avial_lab.compiler.frontends.mlir.tensors import run_pipeline
 from avial_lab.compiler.ir.captures import remap
 from avial_lab.compiler.ir.operations import operations_in
 from avial_lab.compiler.ir.placements import fit_constant, is_tensor, with_placement
-from avial_lab.compiler.passes.distir.memories import subview_of
-from avial_lab.compiler.passes.distir.task_order import Part
 from avial_lab.core.regions import Box
 from avial_lab.planning.tensor_placement import Kind
 
@@ -385,15 +383,15 @@ def first_of_loops(op: ir.Operation, boxes: Mapping[ir.Value, Box]) -> dict[int,
     }
 
 
-def inlined(body: ir.Operation, parts: Sequence[Part]) -> None:
-    """The body's operations, on these parts."""
+def inlined(body: ir.Operation, blocks: Sequence[ir.Value]) -> None:
+    """The body's operations, on these blocks."""
     block = body.regions[0].blocks[0]
     inside: dict[ir.Value, ir.Value] = {}
-    for argument, part in zip(block.arguments, parts, strict=True):
-        value = subview_of(part)
+    for argument, value in zip(block.arguments, blocks, strict=True):
         if value.type != argument.type and not _takes_any(argument):
-            value = memref.CastOp(argument.type, value).result
-        inside[argument] = value
+            inside[argument] = memref.CastOp(argument.type, value).result
+        else:
+            inside[argument] = value
     for view in block.operations:
         op = view.operation
         if op.name == "func.return":

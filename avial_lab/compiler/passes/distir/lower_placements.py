@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from mlir import ir
 from mlir.dialects import memref
@@ -43,11 +44,13 @@ from avial_lab.compiler.passes.distir.local_bodies import Bodies, Input, Output,
 from avial_lab.compiler.passes.distir.memories import (
     Held,
     Memory,
+    View,
     allocated,
     fill,
     kind_of,
     memory_type,
     subview_of,
+    view_of,
 )
 from avial_lab.compiler.passes.distir.rotate_turns import rotate_turns
 from avial_lab.compiler.passes.distir.segments import Segment, cut, terms_of
@@ -411,14 +414,17 @@ class _Lowering:
         added = [self._added_over_time(value) for value, _ in outputs]
         location = segment.operations[0].location
 
-        def write() -> None:
+        parts = [*reads, *(part for _, part in outputs)]
+
+        def body() -> ir.Operation:
             given = [Input(value, part.box, kind_of(part)) for value, part in inputs]
             made = [
                 Output(value, part.box, kind_of(part), kind)
                 for (value, part), kind in zip(outputs, added, strict=True)
             ]
-            body = self.bodies.of(operations, boxes, given, made)
-            inlined(body, [*reads, *(part for _, part in outputs)])
+            return self.bodies.of(operations, boxes, given, made)
+
+        task = _Task(name, device, segment.outputs[0], location, parts, body, inlined)
 
         # That of the first turn tells for all.
         terms = [
@@ -435,7 +441,7 @@ class _Lowering:
                 turn,
                 [*reads, *accumulated],
                 [part for _, part in outputs],
-                self._task(name, device, location, write),
+                task,
                 terms=max(terms, default=0),
                 stage=self.stage_of_mesh[segment.key.mesh],
                 late=segment.key.late,
@@ -506,14 +512,9 @@ class _Lowering:
                 if point[-1] or part.box.empty:
                     continue
                 name = self._name(f"Z{number + 1}_{k}", device, -1)
-
-                def write(part: Part = part, kind: Kind = kind) -> None:
-                    fill(subview_of(part), kind)
-
-                self.jobs.append(
-                    Job(name, device, segment.key.depth, -1, [], [part],
-                        self._task(name, device, segment.operations[0].location, write))
-                )  # fmt: skip
+                location = segment.operations[0].location
+                task = _Task(name, device, value, location, [part], lambda kind=kind: kind, _fill)
+                self.jobs.append(Job(name, device, segment.key.depth, -1, [], [part], task))
 
     def _reduce(self, move: ir.Operation) -> None:
         """Along each axis in turn, as is marked for it: every device adds its part to what came
@@ -657,23 +658,17 @@ class _Lowering:
         kind: Kind,
         terms: int,
     ) -> None:
-
-        def write() -> None:
-            source = subview_of(mine)
-            if total is None:
-                memref.CopyOp(source, subview_of(to))
-            elif to == mine:
-                combine(subview_of(total), None, source, kind)
-            else:
-                combine(subview_of(total), source, subview_of(to), kind)
-
+        parts = [part for part in (mine, total) if part is not None]
+        parts += [] if to == mine else [to]
+        how = None if total is None else kind
+        made = move.results[0]
+        task = _Task(name, device, made, move.location, parts, lambda: how, _combine)
         segment = self.cut.segment_of.get(self.cut.source(move.operands[0]))
         depth = segment.key.depth if segment is not None else 0
         reads = [part for part in (total, mine) if part is not None]
         self.jobs.append(
             Job(name, device, depth, turn, reads, [to],
-                self._task(name, device, move.location, write),
-                terms=terms, stage=self.stage_of_mesh[segment.key.mesh] if segment else 0)
+                task, terms=terms, stage=self.stage_of_mesh[segment.key.mesh] if segment else 0)
         )  # fmt: skip
 
     def _copy_out(self, value: ir.Value, memory: Memory) -> None:
@@ -690,13 +685,10 @@ class _Lowering:
             to = Part((memory, 0), box)
             name = self._name("C1", device, -1)
 
-            def write(part: Part = part, to: Part = to) -> None:
-                memref.CopyOp(subview_of(Part(part.memory, to.box)), subview_of(to))
-
-            self.jobs.append(
-                Job(name, device, 1 << 30, -1, [Part(part.memory, box)], [to],
-                    self._task(name, device, self.end.location, write))
-            )  # fmt: skip
+            part = Part(part.memory, box)
+            location = self.end.location
+            task = _Task(name, device, value, location, [part, to], lambda: None, _combine)
+            self.jobs.append(Job(name, device, 1 << 30, -1, [part], [to], task))
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -705,29 +697,6 @@ class _Lowering:
         number = self.names.get(name, 0)
         self.names[name] = number + 1
         return f"{name}_{number}" if number else name
-
-    def _task(self, name: str, device: int, location: ir.Location, write):  # noqa: ANN001, ANN202
-        """What writes the task into the schedule."""
-
-        def emit() -> None:
-            with location:
-                task = ir.Operation.create(
-                    "avial.task",
-                    [ir.Type.parse("!avial.task_ref")],
-                    [self.target, *self.touched[0], *self.touched[1]],
-                    attributes={
-                        "name": ir.StringAttr.get(name),
-                        SEGMENTS: ir.DenseI32ArrayAttr.get([1, *map(len, self.touched), 0]),
-                        ON_RANK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), device),
-                    },
-                    regions=1,
-                )
-                with ir.InsertionPoint(ir.Block.create_at_start(task.regions[0], [])):
-                    write()
-                    ir.Operation.create("omp.terminator")
-                self.last = task
-
-        return emit
 
     def _emit(self, jobs: Sequence[Job]) -> None:
         """The function on memory, in place of that on tensors."""
@@ -774,22 +743,9 @@ class _Lowering:
                 [ir.Type.parse("!avial.target_ref")],
                 attributes={"name": cpu, "arch": cpu},
             ).result
+            tasks = _Tasks(self.target, handles)
             for job in jobs:
-                reads, writes = (
-                    [
-                        handles[v]
-                        for v in dict.fromkeys(p.memory[0].root(p.memory[1]) for p in parts)
-                    ]
-                    for parts in (job.reads, job.writes)
-                )
-                self.touched = (reads, writes)
-                job.write()
-                if job.turn >= 0:
-                    turn = [job.turn, job.stage, int(job.way)]
-                    self.last.attributes[TURN] = ir.DenseI64ArrayAttr.get(turn)
-                if job.terms:
-                    i64 = ir.IntegerType.get_signless(64)
-                    self.last.attributes[SUMMED] = ir.IntegerAttr.get(i64, job.terms)
+                tasks.write(job)
             ir.Operation.create("omp.terminator")
         kind = ir.FunctionType.get(kinds, [value.type for value in returned])
         new.attributes["function_type"] = ir.TypeAttr.get(kind)
@@ -818,6 +774,104 @@ class _Lowering:
             kind = ir.MemRefType.get(memory.stored_shape, memory.element)
             memory.memory = allocated(kind, memory.name)
         return [memory.first for memory in self.returned if memory.first is not None]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a job becomes: `write` makes `what` of subviews of `parts`, in their order; it is a part
+    of `made`.
+    """
+
+    name: str
+    device: int
+    made: ir.Value
+    location: ir.Location
+    parts: Sequence[Part]
+    what: Callable[[], Any]
+    write: Callable[[Any, Sequence[ir.Value]], None]
+
+
+def _fill(kind: Kind, blocks: Sequence[ir.Value]) -> None:
+    fill(blocks[0], kind)
+
+
+def _combine(kind: Kind | None, blocks: Sequence[ir.Value]) -> None:
+    """The last block becomes the first two combined, or the first alone; of two, the first stays
+    what it was combined with.
+    """
+    if kind is None:
+        memref.CopyOp(blocks[0], blocks[1])
+    elif len(blocks) == 2:
+        combine(blocks[1], None, blocks[0], kind)
+    else:
+        combine(blocks[1], blocks[0], blocks[2], kind)
+
+
+class _Tasks:
+    """Tasks in the schedule. Those that do the same on blocks of the same sizes are copies of the
+    first, on other blocks: the devices of a ring have thousands.
+    """
+
+    def __init__(self, target: ir.Value, handles: Mapping[ir.Value, ir.Value]) -> None:
+        self.target, self.handles = target, handles
+        self.kind = ir.Type.parse("!avial.task_ref")
+        self.i64 = ir.IntegerType.get_signless(64)
+        self.first: dict[object, tuple[ir.Operation, Sequence[int]]] = {}
+        """With the places of its subviews among its operations."""
+
+    def write(self, job: Job) -> None:
+        task: _Task = job.task
+        views = [view_of(part) for part in task.parts]
+        roots = [
+            list(dict.fromkeys(part.memory[0].root(part.memory[1]) for part in parts))
+            for parts in (job.reads, job.writes)
+        ]
+        what = task.what()
+        alike = (
+            task.write, what, task.made, *map(tuple, roots),
+            *[(view.root, view.sizes) for view in views],
+        )  # fmt: skip
+        views = [view for view in views if view.sizes]
+        if alike in self.first:
+            op = self._copied(*self.first[alike], views)
+        else:
+            op = self._made(task, what, roots)
+            inside = op.regions[0].blocks[0].operations
+            found = (k for k, v in enumerate(inside) if v.operation.name == "memref.subview")
+            self.first[alike] = op, [next(found) for _ in views]
+        op.attributes["name"] = ir.StringAttr.get(task.name)
+        op.attributes[ON_RANK] = ir.IntegerAttr.get(self.i64, task.device)
+        if job.turn >= 0:
+            turn = [job.turn, job.stage, int(job.way)]
+            op.attributes[TURN] = ir.DenseI64ArrayAttr.get(turn)
+        if job.terms:
+            op.attributes[SUMMED] = ir.IntegerAttr.get(self.i64, job.terms)
+
+    def _made(self, task: _Task, what: object, roots: list[list[ir.Value]]) -> ir.Operation:
+        with task.location:
+            op = ir.Operation.create(
+                "avial.task",
+                [self.kind],
+                [self.target, *(self.handles[root] for each in roots for root in each)],
+                {SEGMENTS: ir.DenseI32ArrayAttr.get([1, *map(len, roots), 0])},
+                regions=1,
+            )
+            with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
+                task.write(what, [subview_of(part) for part in task.parts])
+                ir.Operation.create("omp.terminator")
+        return op
+
+    def _copied(
+        self, first: ir.Operation, places: Sequence[int], views: Sequence[View]
+    ) -> ir.Operation:
+        op = first.clone()
+        for name in (TURN, SUMMED):
+            if name in op.attributes:
+                del op.attributes[name]
+        inside = op.regions[0].blocks[0].operations
+        for place, view in zip(places, views, strict=True):
+            view.move(inside[place].operation)
+        return op
 
 
 def _bytes_of(value: ir.Value) -> int:

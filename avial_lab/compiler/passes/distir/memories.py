@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mlir import ir
@@ -61,6 +61,8 @@ class Memory:
     name: str = ""
     turned: int = -1
     rotation: Rotation | None = None
+    views: dict[tuple[int, Box], View] = field(default_factory=dict)
+    """Of its blocks by slot, once it is allocated."""
 
     @property
     def stored_shape(self) -> list[int]:
@@ -103,36 +105,64 @@ class Held:
     placement: Placement | None
 
 
-def kind_of(part: Part) -> ir.MemRefType:
-    """The type of a block as a body takes it: it may begin anywhere."""
-    memory, slot = part.memory
-    root, lead, box = memory.located(slot, part.box)
-    whole = ir.MemRefType(root.type)
-    if not lead and box == Box.whole(memory.shape):
-        return whole
-    strides = _strides(list(whole.shape))[len(lead) :]
-    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
-    return ir.MemRefType.get(list(box.shape), memory.element, layout)
+@dataclass(frozen=True)
+class View:
+    """Where a block is in its memref: what `memref.subview` takes of it, and what that makes. All
+    of the memref has no `sizes`.
+    """
+
+    root: ir.Value
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    kind: ir.MemRefType
+
+    def move(self, subview: ir.Operation) -> None:
+        """Let a subview of that memref and those sizes be this one."""
+        subview.attributes["static_offsets"] = ir.DenseI64ArrayAttr.get(self.offsets)
+        subview.results[0].set_type(self.kind)
 
 
-def subview_of(part: Part) -> ir.Value:
+def view_of(part: Part) -> View:
     memory, slot = part.memory
-    root, lead, box = memory.located(slot, part.box)
+    known = memory.views.get((slot, part.box))
+    if known is None:
+        known = memory.views[slot, part.box] = _view(memory, slot, part.box)
+    return known
+
+
+def _view(memory: Memory, slot: int, box: Box) -> View:
+    root, lead, box = memory.located(slot, box)
     if not lead and box == Box.whole(memory.shape):
-        return root
-    offsets, sizes = [*lead, *box.start], [1] * len(lead) + list(box.shape)
+        return View(root, (), (), ir.MemRefType(root.type))
+    offsets, sizes = (*lead, *box.start), (*[1] * len(lead), *box.shape)
     strides = _strides(list(ir.MemRefType(root.type).shape))
     offset = sum(o * s for o, s in zip(offsets, strides, strict=True))
     layout = ir.StridedLayoutAttr.get(offset, strides[len(lead) :])
-    kind = ir.MemRefType.get(list(box.shape), memory.element, layout)
+    return View(root, offsets, sizes, ir.MemRefType.get(list(box.shape), memory.element, layout))
+
+
+def kind_of(part: Part) -> ir.MemRefType:
+    """The type of a block as a body takes it: it may begin anywhere."""
+    view = view_of(part)
+    if not view.sizes:
+        return view.kind
+    strides, _ = view.kind.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
+    return ir.MemRefType.get(list(view.kind.shape), view.kind.element_type, layout)
+
+
+def subview_of(part: Part) -> ir.Value:
+    view = view_of(part)
+    if not view.sizes:
+        return view.root
     return ir.Operation.create(
         "memref.subview",
-        [kind],
-        [root],
+        [view.kind],
+        [view.root],
         {
-            "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
-            "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
+            "static_offsets": ir.DenseI64ArrayAttr.get(view.offsets),
+            "static_sizes": ir.DenseI64ArrayAttr.get(view.sizes),
+            "static_strides": ir.DenseI64ArrayAttr.get([1] * len(view.sizes)),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
         },
     ).result

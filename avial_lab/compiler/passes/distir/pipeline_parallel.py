@@ -6,18 +6,16 @@ Function on tensors -> the same on one mesh for each stage, with an axis of turn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.placements.check import is_free
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.analysis.placements.split_loops import Loops
+from avial_lab.compiler.analysis.placements.reading import Reading
 from avial_lab.compiler.ir.attributes import PIPELINE
-from avial_lab.compiler.ir.captures import replace_captured, tensors_captured, used_by
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.placements import (
+    MOVES,
     PlacedTypes,
     is_tensor,
     meshes_in,
@@ -85,12 +83,13 @@ class PipelineParallel:
         ]
         for each in reversed(made):
             write_mesh(module, each)
-        division = _Division(made, stage_of, classes.loops)
+        division = _Division(made, stage_of, classes.reading)
         division.run(function)
         told = f"{self}: {division.told()}"
         settle_signature(function)
         if self.microbatches > 1:
-            add_axis(module, function, self.microbatches, batch, turns=True)
+            reading = classes.reading
+            add_axis(module, function, self.microbatches, batch, turns=True, reading=reading)
             function = program_function(module)
         numbers = [self.flight, self.stages] if self.chunks > 1 else [self.flight][: self.flight]
         order = " ".join([self.schedule, *map(str, numbers)])
@@ -122,7 +121,7 @@ class _Division:
 
     made: list[Mesh]
     stage_of: dict[ir.Operation, int]
-    loops: Mapping[ir.Operation, Loops]
+    reading: Reading
     sent: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 
     def run(self, function: ir.Operation) -> None:
@@ -132,13 +131,13 @@ class _Division:
         self.free = {
             op
             for op in operations
-            if op in self.loops
-            and is_free(op, self.loops[op])
+            if op.name not in MOVES
+            and self.reading.is_free(op)
             and any(is_tensor(value.type) for value in op.results)
         }
         readers: dict[ir.Value, list[ir.Operation]] = {}
         for op in operations:
-            for value in used_by(op):
+            for value in self.reading.used(op):
                 readers.setdefault(value, []).append(op)
         for argument in block.arguments:
             users = readers.get(argument, [])
@@ -152,8 +151,8 @@ class _Division:
             for k, value in enumerate(op.operands):
                 if is_tensor(value.type):
                     op.operands[k] = self._on(value, stage)
-            for value in tensors_captured(op):
-                replace_captured(op, value, self._on(value, stage))
+            for value in self.reading.captured(op):
+                self.reading.replace_captured(op, value, self._on(value, stage))
             for value in op.results:
                 if is_tensor(value.type):
                     self._put(value, stage)

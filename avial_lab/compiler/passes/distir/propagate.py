@@ -13,10 +13,10 @@ from math import prod
 
 from mlir import ir
 
-from avial_lab.compiler.analysis.placements.check import is_free, is_neutral, mend
+from avial_lab.compiler.analysis.placements.check import is_neutral, mend
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
-from avial_lab.compiler.ir.captures import replace_captured, tensors_captured
+from avial_lab.compiler.analysis.placements.reading import Reading
+from avial_lab.compiler.analysis.placements.split_loops import Loops
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import (
@@ -48,9 +48,8 @@ def place_on_one(module: ir.Operation, function: ir.Operation) -> None:
     mesh = Mesh(FIRST, (), (0,))
     write_mesh(module, mesh)
     types, copies = PlacedTypes({FIRST: mesh}), Placement.copies(mesh)
-    for value in (*function.regions[0].blocks[0].arguments, *_results(function)):
-        if is_tensor(value.type):
-            types.place(value, copies)
+    arguments = function.regions[0].blocks[0].arguments
+    types.place_as((*arguments, *_results(function)), lambda _: copies)
     settle_signature(function)
 
 
@@ -106,27 +105,30 @@ def add_axis(
     *,
     turns: bool = False,
     stage: int | None = None,
+    reading: Reading | None = None,
 ) -> str:
     """Every mesh, or that of a `stage` alone, gets an axis of that length, along which arguments in
     `seeds` are divided in the dimension that stands there, and others are copies. An argument of
-    which some operation needs blocks alone lies in these from the beginning. What held the function
-    before is erased, with it: `program_function(module)` is the new one. What was done, in words.
+    which some operation needs blocks alone lies in these from the beginning. The function
+    may be made anew: `program_function(module)` is what it is then. What was done, in words.
+    `reading`: of this function, used up here.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     numbers = {arguments.index(value): dim for value, dim in seeds.items()}
     while True:  # each time with more arguments in blocks
-        trial = module.clone().operation
-        copy = program_function(trial)
+        before = module.clone().operation
         given: dict[ir.Value, int] = {
-            copy.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
+            function.regions[0].blocks[0].arguments[k]: dim for k, dim in numbers.items()
         }
-        told = _add_axis(trial, copy, parts, given, turns=turns, stage=stage)
-        more = {k: dim for k, dim in _scattered(copy) if k not in numbers}
+        propagation = _add_axis(
+            module, function, parts, given, turns=turns, stage=stage, reading=reading or Reading()
+        )
+        more = {k: dim for k, dim in _scattered(function) if k not in numbers}
         if not more:
-            break
+            return propagation.told
         numbers |= more
-    _become(module, trial)
-    return told
+        _become(module, before)
+        function, reading = program_function(module), None
 
 
 def _become(module: ir.Operation, other: ir.Operation) -> None:
@@ -162,7 +164,8 @@ def _add_axis(
     *,
     turns: bool,
     stage: int | None,
-) -> str:
+    reading: Reading,
+) -> Propagation:
     place_on_one(module, function)
     meshes = meshes_in(module)
     total = 1 + max(device for mesh in meshes.values() for device in mesh.devices)
@@ -175,19 +178,19 @@ def _add_axis(
     received = {} if stage is None else _rows_received(function, meshes, set(wider), seeds)
     for mesh in wider.values():
         write_mesh(module, mesh)
-    before, types = PlacedTypes(meshes), PlacedTypes({**meshes, **wider})
-    for value in list(values_in(function)):
-        placement = before.placement_of(value)
+
+    def copied(placement: Placement | None) -> Placement | None:
         if placement is None or placement.mesh.name not in wider:
-            continue
-        mesh, axis = wider[placement.mesh.name], axes[placement.mesh.name]
-        along = Along(Kind.SPLIT, seeds[value]) if value in seeds else COPY
-        entries = (*placement.along[:axis], along, *placement.along[axis:])
-        types.place(value, Placement(mesh, entries))
-    propagation = Propagation({**meshes, **wider}, axes, received)
+            return None
+        axis, along = axes[placement.mesh.name], placement.along
+        return Placement(wider[placement.mesh.name], (*along[:axis], COPY, *along[axis:]))
+
+    PlacedTypes(meshes).place_as(list(values_in(function)), copied)
+    propagation = Propagation({**meshes, **wider}, axes, received, reading)
+    propagation.seed(seeds)
     propagation.run(function)
     settle_signature(function)
-    return propagation.told
+    return propagation
 
 
 def _rows_received(
@@ -224,6 +227,7 @@ class Propagation:
     meshes: Mapping[str, Mesh]
     axes: Mapping[str, int]
     received: Mapping[ir.Value, int] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
     moved: dict[tuple[ir.Value, Along], ir.Value] = field(default_factory=dict)
     placed: dict[ir.Value, Placement] = field(default_factory=dict)
     """What types say, read once: a type is text in the IR."""
@@ -239,6 +243,12 @@ class Propagation:
     def __post_init__(self) -> None:
         self.types = PlacedTypes(self.meshes)
 
+    def seed(self, dimensions: Mapping[ir.Value, int]) -> None:
+        """These values are divided so."""
+        for value, dim in dimensions.items():
+            if self._is_here(value):
+                self._set(value, Along(Kind.SPLIT, dim))
+
     def run(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
         for view in list(block.operations):
@@ -250,8 +260,8 @@ class Propagation:
                     if self._is_here(value) and self._along(value).kind.is_partial:
                         op.operands[k] = self._brought(value, COPY)
             elif any(map(self._is_here, op.operands)):
-                for value in tensors_captured(op):
-                    replace_captured(op, value, self._brought(value, COPY))
+                for value in self.reading.captured(op):
+                    self.reading.replace_captured(op, value, self._brought(value, COPY))
                 self.place(op)
         for op in self.gone:
             op.erase()
@@ -316,8 +326,8 @@ class Propagation:
         return source.mesh.name == result.mesh.name
 
     def place(self, op: ir.Operation) -> None:
-        loops = loops_of(op)
-        if is_free(op, loops):
+        loops = self.reading.loops(op)
+        if self.reading.is_free(op):
             for value in op.results:
                 self._set(value, COPY)
             return
@@ -424,11 +434,10 @@ class Propagation:
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation
-        loops = loops_of(op)
-        if not is_free(op, loops) or (op.name == "arith.constant" and not _is_splat(op)):
+        if not self.reading.is_free(op) or (op.name == "arith.constant" and not _is_splat(op)):
             return None
         copy = op.clone(ip=ir.InsertionPoint.after(op))
-        for k in loops.inits:
+        for k in self.reading.loops(op).inits:
             copy.operands[k] = self._brought(op.operands[k], wanted)
         self._set(copy.results[0], wanted)
         return copy.results[0]

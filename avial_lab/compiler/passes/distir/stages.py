@@ -13,8 +13,8 @@ from math import prod
 from mlir import ir
 
 from avial_lab.compiler.analysis.placements.dimension_classes import DimensionClasses
-from avial_lab.compiler.analysis.placements.split_loops import loops_of
-from avial_lab.compiler.ir.captures import used_by
+from avial_lab.compiler.analysis.placements.reading import Reading
+from avial_lab.compiler.analysis.placements.split_loops import Loops, loops_of
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.operations import itemsize_of
 from avial_lab.compiler.ir.placements import is_tensor
@@ -22,9 +22,9 @@ from avial_lab.core.errors import ScheduleError
 from avial_lab.planning.stage_balance import balanced
 
 
-def arithmetic_of(op: ir.Operation) -> int:
-    """Iterations of the operation's loops; 0 of one without loops."""
-    loops = loops_of(op)
+def arithmetic_of(op: ir.Operation, loops: Loops | None = None) -> int:
+    """Iterations of the operation's loops; 0 of one without loops. `loops`: those, if known."""
+    loops = loops or loops_of(op)
     extents: dict[int, int] = {}
     pairs = (
         *zip(op.operands, loops.operands, strict=True),
@@ -51,11 +51,12 @@ def stages_of(
     """ScheduleError where there are fewer weights than stages. `classes`: the function's."""
     block = function.regions[0].blocks[0]
     *operations, _ = [view.operation for view in block.operations]
-    uses = {op: tuple(used_by(op)) for op in operations}
+    classes = classes or DimensionClasses.of(function)
+    uses = {op: classes.reading.used(op) for op in operations}
     in_batch = values_in_batch(function, batch, classes=classes)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
     behind = weights_behind(uses, weights, in_batch)
-    order, costs = in_order_of_use(uses, behind, in_batch)
+    order, costs = in_order_of_use(uses, behind, in_batch, classes.reading)
     if len(order) < stages:
         raise ScheduleError(
             f"{stages} stages of a function that reads {len(order)} weights",
@@ -101,15 +102,17 @@ def weights_met(
     """For operations on the batch, the weight that it has met last on the way there."""
     block = function.regions[0].blocks[0]
     *operations, _ = [view.operation for view in block.operations]
-    in_batch = values_in_batch(function, batch)
+    classes = DimensionClasses.of(function)
+    uses = {op: classes.reading.used(op) for op in operations}
+    in_batch = values_in_batch(function, batch, classes=classes)
     weights = [a for a in block.arguments if is_tensor(a.type) and a.type.rank and a not in batch]
-    behind = weights_behind({op: tuple(used_by(op)) for op in operations}, weights, in_batch)
+    behind = weights_behind(uses, weights, in_batch)
     order = {weight: k for k, weight in enumerate(weights)}
     met: dict[ir.Value, ir.Value] = {}
     found: dict[ir.Operation, ir.Value] = {}
     for op in operations:
-        here = [w for v in used_by(op) for w in behind.get(v, ()) if w in order]
-        before = [met[v] for v in used_by(op) if v in met]
+        here = [w for v in uses[op] for w in behind.get(v, ()) if w in order]
+        before = [met[v] for v in uses[op] if v in met]
         if any(value in in_batch for value in op.results) and (here or before):
             found[op] = here[-1] if here else before[-1]
             met.update((value, found[op]) for value in op.results)
@@ -147,14 +150,17 @@ def in_order_of_use(
     uses: Mapping[ir.Operation, Sequence[ir.Value]],
     behind: Mapping[ir.Value, tuple[ir.Value, ...]],
     in_batch: set[ir.Value],
+    reading: Reading,
 ) -> tuple[list[ir.Value], dict[ir.Value, int]]:
     """Weights as they first meet the batch, and the arithmetic in which they do."""
     costs: dict[ir.Value, int] = {}
     for op, read in uses.items():
         if not any(value in in_batch for value in read):
             continue
-        for weight in {w for v in read for w in behind.get(v, ())}:
-            costs[weight] = costs.get(weight, 0) + arithmetic_of(op)
+        met = dict.fromkeys(w for v in read for w in behind.get(v, ()))
+        work = arithmetic_of(op, reading.loops(op)) if met else 0
+        for weight in met:
+            costs[weight] = costs.get(weight, 0) + work
     return list(costs), costs
 
 

@@ -15,7 +15,7 @@ Megatron-LM, 2021, section 2.2 (interleaved); Qi et al., Zero Bubble Pipeline Pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,9 +89,9 @@ class Part:
 @dataclass
 class Job:
     """What one device does at once. `depth` is that of its segment, `turn` its micro-batch, -1 for
-    what is done once; `late`: no other device waits for it. `hop`: of a sum on its way round, how
-    far it is. `begins`, `ends`: about when, in forward passes of a stage, and on which `way`, once
-    it has its place in the order.
+    what is done once; `task`: what it becomes; `late`: no other device waits for it. `hop`: of a
+    sum on its way round, how far it is. `begins`, `ends`: about when, in forward passes of a stage,
+    and on which `way`, once it has its place in the order.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Job:
     turn: int
     reads: list[Part]
     writes: list[Part]
-    write: Callable[[], None]
+    task: Any
     terms: int = 0
     before: set[int] = field(default_factory=set)
     stage: int = 0
@@ -127,24 +127,24 @@ def link(jobs: Sequence[Job]) -> None:
 
 def living(jobs: Sequence[Job], results: Iterable[object]) -> list[Job]:
     """Without those whose values nobody reads; `results` are memories that the caller reads."""
-    wanted: dict[object, list[Box] | None] = dict.fromkeys(results)
+    wanted: dict[object, dict[Box, None] | None] = dict.fromkeys(results)
     kept: list[Job] = []
     for job in reversed(jobs):
         if not any(_is_wanted(part, wanted) for part in job.writes):
             continue
         kept.append(job)
         for part in job.reads:
-            known = wanted.setdefault(part.memory, [])
+            known = wanted.setdefault(part.memory, {})
             if known is not None:
-                known.append(part.box)
+                known[part.box] = None
     return kept[::-1]
 
 
-def _is_wanted(part: Part, wanted: dict[object, list[Box] | None]) -> bool:
+def _is_wanted(part: Part, wanted: Mapping[object, Mapping[Box, None] | None]) -> bool:
     if part.memory not in wanted:
         return False
     boxes = wanted[part.memory]
-    return boxes is None or any(box.overlaps(part.box) for box in boxes)
+    return boxes is None or part.box in boxes or any(box.overlaps(part.box) for box in boxes)
 
 
 def in_pipeline_order(

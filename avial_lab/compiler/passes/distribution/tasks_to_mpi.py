@@ -18,7 +18,7 @@ from mlir.dialects import arith, func, memref, scf
 from avial_lab.compiler.codegen.outline_tasks import ArrayPart, TaskFunction, outline_tasks
 from avial_lab.compiler.codegen.runtime_calls import call_of
 from avial_lab.compiler.codegen.task_parameters import beginning_anywhere
-from avial_lab.compiler.ir.attributes import COPIES, LAUNCH, PLACES
+from avial_lab.compiler.ir.attributes import COPIES, LAUNCH, PLACES, TOUCHES
 from avial_lab.compiler.ir.effects import is_pure, symbols_in, text_attribute
 from avial_lab.compiler.ir.locations import name_of, span_of
 from avial_lab.compiler.ir.operations import itemsize_of
@@ -58,7 +58,13 @@ class TasksToMpi:
         return "tasks-to-mpi"
 
 
-_DEVICES = "llvm.func @avial_step_copy(i64, i64, i64, !llvm.ptr)"
+_DEVICES = """
+llvm.func @avial_step_copy(i64, i64, i64, !llvm.ptr)
+llvm.func @avial_step_post(i64, i64, i64, i64, i64, !llvm.ptr)
+llvm.func @avial_step_send(i64, i64, i64, i64, i64, !llvm.ptr)
+llvm.func @avial_step_received(i64, i64, i64, i64, i64, !llvm.ptr)
+llvm.func @avial_step_sent(i64, i64, i64, i64, i64, !llvm.ptr)
+"""
 
 
 def _check_supported(function: ir.Operation) -> None:
@@ -135,6 +141,7 @@ class _Message:
     dest: int
     producer: str
     consumer: str
+    places: tuple[int, ...] = ()
 
     @staticmethod
     def read(index: int, attribute: ir.Attribute) -> _Message:
@@ -150,6 +157,7 @@ class _Message:
             facts["dest"].value,
             facts["producer"].value,
             facts["consumer"].value,
+            tuple(ir.DenseI64ArrayAttr(facts[PLACES])) if PLACES in facts else (),
         )
 
 
@@ -191,7 +199,7 @@ class _EntryWriter:
     in_flight: dict[tuple[str, int], _InFlight] = field(default_factory=dict)
     buffers: dict[ir.Value, ir.Value] = field(default_factory=dict)
     numbers: dict[ir.Value, int] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
+    on_devices: dict[str, dict[str, ir.Attribute]] = field(default_factory=dict)
     copies: list[list[int]] = field(default_factory=list)
     declared: bool = False
 
@@ -206,8 +214,8 @@ class _EntryWriter:
         }
         for task in tasks_of(self.function):
             if PLACES in task.attributes:
-                (place,) = ir.DenseI64ArrayAttr(task.attributes[PLACES])
-                self.places[text_attribute(task, "name")] = place
+                facts = {name: task.attributes[name] for name in (PLACES, TOUCHES)}
+                self.on_devices[text_attribute(task, "name")] = facts
         if COPIES in attributes:
             self.copies = [
                 list(ir.DenseI64ArrayAttr(words)) for words in ir.ArrayAttr(attributes[COPIES])
@@ -313,6 +321,8 @@ class _EntryWriter:
                 continue
             self.step = ir.IntegerAttr.get(i64, k)
             kind, _, what = step.partition(" ")
+            if self._between_devices(kind, what):
+                continue
             blocking = (kind, following) in (("send", f"sent {what}"), ("post", f"received {what}"))
             if blocking:
                 self._message(kind, what)
@@ -342,19 +352,39 @@ class _EntryWriter:
             operands = [self._given(argument) for argument in called.arguments]
             operands += [arith.constant(number.type, number) for number in called.numbers]
             call = self._marked(func.CallOp([], called.symbol, operands).operation)
-        if task in self.places:
+        if task in self.on_devices:
             numbers = [self._number_of(argument) for argument in called.arguments]
             numbers += [-1] * len(called.numbers)
             call.attributes[LAUNCH] = ir.DenseI64ArrayAttr.get(numbers)
-            call.attributes[PLACES] = ir.DenseI64ArrayAttr.get([self.places[task]])
+            for name, fact in self.on_devices[task].items():
+                call.attributes[name] = fact
 
     def _number_of(self, argument: ir.Value | ArrayPart) -> int:
         root = argument.array if isinstance(argument, ArrayPart) else argument
         return self.numbers[root]
 
     def _copy(self, index: str) -> None:
-        """To a device or from one; see `runtime/native/devices/places.h`."""
+        """To a device or from one."""
         source, dest, array, *box = self.copies[int(index)]
+        self._on_devices("avial_step_copy", (source, dest, array), box)
+
+    def _between_devices(self, kind: str, what: str) -> bool:
+        """A step of a message from device to device; whether it is one."""
+        if kind not in ("post", "send", "received", "sent"):
+            return False
+        message = self.messages[int(what)]
+        if not message.places:
+            return False
+        sends = kind in ("send", "sent")
+        place, peer = message.places[not sends], message.dest if sends else message.source
+        array = list(self.storages).index(message.storage)
+        box = [*message.box.start, *message.box.stop]
+        numbers = message.index, place, array, peer, message.index % 32768
+        self._on_devices(f"avial_step_{kind}", numbers, box)
+        return True
+
+    def _on_devices(self, name: str, words_before: Sequence[int], box: Sequence[int]) -> None:
+        """A call of `runtime/native/devices/places.h`."""
         i64, pointer = ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
         if not self.declared:
             declared = ir.Module.parse(_DEVICES, self.module.context)
@@ -369,8 +399,8 @@ class _EntryWriter:
                 memref.store(arith.constant(i64, word), words, [place])
             begin = arith.index_cast(i64, memref.ExtractAlignedPointerAsIndexOp(words).result)
             address = ir.Operation.create("llvm.inttoptr", [pointer], [begin]).result
-            numbers = [arith.constant(i64, number) for number in (source, dest, array)]
-            self._marked(call_of("avial_step_copy", [*numbers, address]))
+            numbers = [arith.constant(i64, number) for number in words_before]
+            self._marked(call_of(name, [*numbers, address]))
 
     def _given(self, argument: ir.Value | ArrayPart) -> ir.Value:
         """An array, or a part of one, as a task's function takes it."""

@@ -26,6 +26,7 @@ from avial_lab.compiler.ir.attributes import (
     PLACES,
     QUEUED,
     SHARED,
+    TOUCHES,
     WORKGROUP,
     WRITTEN,
 )
@@ -121,7 +122,7 @@ def _launch(module: ir.Operation, call: ir.Operation, functions: dict[str, str])
     i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
     with ir.InsertionPoint(call), call.location:
         if PLACES in call.attributes:
-            _choose(call, numbers)
+            _choose(call)
         room = _room(_entry_of(call), offsets[-1])
         for operand, kind, number, offset in zip(
             call.operands, kinds, numbers, offsets, strict=False
@@ -177,7 +178,7 @@ def _call_launcher(call: ir.Operation) -> None:
     numbers = list(ir.DenseI64ArrayAttr(call.attributes[LAUNCH]))
     with ir.InsertionPoint(call), call.location:
         if PLACES in call.attributes:
-            _choose(call, numbers)
+            _choose(call)
         for k, (operand, number) in enumerate(zip(call.operands, numbers, strict=True)):
             if number >= 0:
                 there = _moved(_as_carried(operand, _carried(operand.type, call)), number)
@@ -272,14 +273,14 @@ def _address_of(symbol: str) -> ir.Value:
     ).result
 
 
-def _choose(call: ir.Operation, numbers: Sequence[int]) -> None:
+def _choose(call: ir.Operation) -> None:
     """Where the next launches are, and what they may touch, where no phase says that."""
     i64 = ir.IntegerType.get_signless(64)
     (place,) = ir.DenseI64ArrayAttr(call.attributes[PLACES])
     step = ir.IntegerAttr(call.attributes[STEP]).value
     words = [llvm.mlir_constant(ir.IntegerAttr.get(i64, word)) for word in (place, step)]
     call_of("avial_step_on", words)
-    for number in dict.fromkeys(number for number in numbers if number >= 0):
+    for number in ir.DenseI64ArrayAttr(call.attributes[TOUCHES]):
         call_of("avial_step_uses", [llvm.mlir_constant(ir.IntegerAttr.get(i64, number))])
 
 

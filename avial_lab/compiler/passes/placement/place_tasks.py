@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from avial_lab.compiler.analysis.accesses.program import read_program
-from avial_lab.compiler.ir.attributes import COPIES, PLACES
+from avial_lab.compiler.ir.attributes import COPIES, PLACES, TOUCHES
 from avial_lab.compiler.ir.effects import text_attribute
 from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.program import PROGRAMS, scheduled_function, schedules_of, tasks_of
@@ -22,7 +22,7 @@ from avial_lab.machine.topology import Topology
 from avial_lab.planning.placement import BY_HAND, schedule_tasks
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.schedule import Schedule, Sync, Transfer
-from avial_lab.planning.task_graph import build_dag
+from avial_lab.planning.task_graph import TaskGraph, build_dag
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class PlaceTasks:
                 place = self.schedule.topology.place_of(placed.device)
                 if place >= self.schedule.topology.ranks:
                     task.attributes[PLACES] = ir.DenseI64ArrayAttr.get([place])
+                    task.attributes[TOUCHES] = _touched(self.schedule.graph, name)
             graph = self.schedule.graph
             _write_memory(function, graph.buffers, graph.storages)
             _write_programs(
@@ -191,11 +192,22 @@ def _write_programs(
                     "dest": ir.IntegerAttr.get(i32, transfer.dest),
                     "producer": ir.StringAttr.get(transfer.producer),
                     "consumer": ir.StringAttr.get(transfer.consumer),
+                    **(
+                        {PLACES: ir.DenseI64ArrayAttr.get(list(transfer.places))}
+                        if transfer.places
+                        else {}
+                    ),
                 }
             )
             for transfer in transfers
         ]
     )
+
+
+def _touched(graph: TaskGraph, task: str) -> ir.Attribute:
+    names = {access.storage for access in graph.by_name[task].accesses if access.region}
+    numbers = [k for k, storage in enumerate(graph.storages) if storage.name in names]
+    return ir.DenseI64ArrayAttr.get(numbers)
 
 
 def _write_copies(function: ir.Operation, schedule: Schedule) -> None:

@@ -32,15 +32,27 @@ from avial_lab.compiler.codegen.arrays.nests import (
     nest,
     nest_in_parts,
     nest_in_turns,
+    nest_of_rows,
 )
-from avial_lab.compiler.codegen.arrays.reductions import IN_TURN, first, joined
+from avial_lab.compiler.codegen.arrays.reductions import (
+    IN_TURN,
+    first,
+    joined,
+    place_of_extreme,
+    zero,
+)
 from avial_lab.compiler.ir.attributes import CONTRACTED, ON
 from avial_lab.compiler.ir.locations import span_of
-from avial_lab.compiler.ir.operations import itemsize_of, operations_in
+from avial_lab.compiler.ir.operations import attributes_of, itemsize_of, operations_in
 from avial_lab.compiler.ir.program import STRICT, functions_of
 from avial_lab.compiler.ir.ptensor_types import DEFAULT, PtensorType
 from avial_lab.compiler.passes.ptensor.arrays import Arrays, line_of
-from avial_lab.core.array_functions import MOST_SUMMED, is_multiplied_in_order, is_summed_in_order
+from avial_lab.core.array_functions import (
+    EXTREMES,
+    MOST_SUMMED,
+    is_multiplied_in_order,
+    is_summed_in_order,
+)
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import VerifyError
 from avial_lab.machine.devices import GPU_FAMILY
@@ -57,6 +69,12 @@ LEAST_ROWS = (24, 24, 8, 8)
 """Of a block, by how many there are (`IN_TURN`): partial results are no more than an eighth of what
 they are of, and less of much.
 """
+
+MOST_OF_ROWS = 1 << 10
+"""Elements of a product of many terms whose rows are added up in registers."""
+
+MOST_TERMS = 8
+"""Of a product that is not kept: a point's coordinates."""
 
 ELEMENTWISE = ("unary", "binary", "where", "cast")
 SINKS = ("store", "insert", "reduce", "matmul")
@@ -88,6 +106,7 @@ class LowerPtensor:
                 if not any(op.name.startswith(PREFIX) for op in operations_in(function)):
                     continue
                 entry = function.regions[0].blocks[0]
+                _compute_once(entry)
                 operations = [view.operation for view in entry.operations]
                 if _are_sums_in_order(function):
                     module.attributes[STRICT] = ir.UnitAttr.get()
@@ -132,6 +151,24 @@ def _lying_by(value: ir.Value) -> int | None:
 
 def has_ptensor(module: ir.Module | ir.Operation) -> bool:
     return any(op.name.startswith(PREFIX) for op in operations_in(module.operation))
+
+
+def _compute_once(block: ir.Block) -> None:
+    """What several operations compute of the same values, the first one does."""
+    first: dict[tuple[object, ...], ir.Operation] = {}
+    for op in [view.operation for view in block.operations]:
+        for region in op.regions:
+            for inner in region.blocks:
+                _compute_once(inner)
+        name = op.name.removeprefix(PREFIX)
+        if name == op.name or name in ("load", "store", "insert"):
+            continue
+        attributes = {key: str(value) for key, value in attributes_of(op).items()}
+        key = (name, *op.operands, *sorted(attributes.items()), str(op.results[0].type))
+        same = first.setdefault(key, op)
+        if same is not op:
+            op.results[0].replace_all_uses_with(same.results[0])
+            op.erase()
 
 
 def _device_of(function: ir.Operation) -> str:
@@ -461,12 +498,15 @@ class _Lowering:
         shape: Sequence[int],
         whole: Sequence[ir.Value],
         part: tuple[ir.Value, Forms] | None = None,
+        inside: Sequence[int] = (),
     ) -> Iterator[Nest]:
         """Loops that compute these elements of values where most of what they read lies, for the
-        `whole` arrays, or a part of one.
+        `whole` arrays, or a part of one. inside: extents of loops that their body has.
         """
-        first = self._following(read, shape, part)
-        in_parts = self._in_parts(self._all_places(read, shape, part), first)
+        read_over = (*shape, *inside)
+        first = self._following(read, read_over, part)
+        first = first if first < len(shape) else 0
+        in_parts = self._in_parts(self._all_places(read, read_over, part), first)
         for array in whole:
             if shape and array not in self.arrays.lies:
                 self.arrays.lies[array], self.arrays.in_parts[array] = first, in_parts
@@ -507,7 +547,7 @@ class _Lowering:
         the part that is written.
         """
         nbytes = [0] * len(shape)
-        for array, forms in self._all_places(read, shape, part):
+        for array, forms in dict.fromkeys(self._all_places(read, shape, part)):
             dim = self.arrays.lies.get(array, EVERYWHERE)
             if dim == EVERYWHERE:
                 continue
@@ -524,9 +564,14 @@ class _Lowering:
         self, value: ir.Value, forms: Forms, dims: int
     ) -> Iterator[tuple[ir.Value, Forms]]:
         """What element `forms`, of so many dimensions, of a value that is not kept is computed
-        of.
+        of: of a product the factors of its terms, one after the other.
         """
         known = self.values[value]
+        if known.op.name == "ptensor.matmul":
+            for k in range(self._terms(known)):
+                places = self._factors(known, (*forms, ir.AffineExpr.get_constant(k)))
+                yield from zip(known.op.operands, places, strict=True)
+            return
         if known.op.name == "ptensor.view":
             through = ir.AffineMapAttr(known.op.attributes["map"]).value
             inner = ir.AffineMap.get(dims, 0, list(forms))
@@ -573,6 +618,11 @@ class _Lowering:
         ]
         if name == "view":
             return sources[0]
+        if name == "matmul":
+            total = zero(known.element)
+            for x, y in zip(sources[::2], sources[1::2], strict=True):
+                total = _plus_product(known, self._terms(known), total, x, y)
+            return total
         kinds = [self.values[operand].element for operand in known.op.operands]
         if name == "where":
             return arith.select(*sources)
@@ -595,6 +645,9 @@ class _Lowering:
         known, made = self.values[source], self.values[result]
         axes = list(ir.DenseI64ArrayAttr(op.attributes["axes"]))
         name = ir.StringAttr(op.attributes["op"]).value
+        if name in EXTREMES:
+            self._find_extreme(name, source, result, axes[0])
+            return
         along = self._following([(source, dims(len(known.shape)))], known.shape)
         way = _way(name, known, axes, made, along)
         way = way if self.arrays.on_cpu or way.parts > 1 else _Way(0)
@@ -607,40 +660,73 @@ class _Lowering:
             loops.store(after, total.array, (*part, *kept))
         self._finish(name, result, total)
 
+    def _find_extreme(self, name: str, source: ir.Value, result: ir.Value, axis: int) -> None:
+        """The place of the first of the least or greatest along that axis, row by row."""
+        known, into = self.values[source], self._home(result)
+        extent = known.shape[axis]
+        kept = [n for d, n in enumerate(known.shape) if d != axis]
+        *rows, column = dims(len(known.shape))
+        forms = (*rows[:axis], column, *rows[axis:])
+
+        def element(loops: Nest) -> ir.Value:
+            return self._element(source, forms, loops, {})
+
+        with self._nest([(source, forms)], kept, [into], inside=[extent]) as loops:
+            place = place_of_extreme(name, known.element, loops, extent, element)
+            loops.store(place, into, tuple(rows))
+        self._is_kept(result, into)
+
     def _multiply(self, op: ir.Operation) -> None:
-        left, right = op.operands
-        for operand in (left, right):
-            if self.values[operand].cost and self._is_open(operand):
-                self._keep(self._under_views(operand))
         made = self.values[op.results[0]]
-        lefts, rights = self.values[left].shape, self.values[right].shape
-        rows, columns = len(lefts) > 1, len(rights) > 1
-        batch = len(made.shape) - rows - columns
-        inner = lefts[-1]
-
-        def places(forms: Forms) -> tuple[Forms, Forms]:
-            """Of both factors, where rows, columns, terms are at `forms`."""
-            stack, term = forms[:batch], forms[-1]
-            row = forms[batch : batch + 1] if rows else ()
-            column = forms[batch + rows : batch + rows + 1] if columns else ()
-            return (
-                (*_stacked(stack, lefts[:-2], made), *row, term),
-                (*_stacked(stack, rights[:-2], made), term, *column),
-            )
-
+        way = self._way_of_product(made)
+        for operand in op.operands:
+            cost = self.values[operand].cost
+            if cost and self._is_open(operand) and not (way.by_rows and cost < HEAVY):
+                self._keep(self._under_views(operand))
+                way = self._way_of_product(made)
+        inner = self._terms(made)
+        if self._is_written_out(made, inner):
+            made.cost = 2 * inner
+            made.reads = frozenset().union(*(self.values[each].reads for each in op.operands))
+            return
         # The order of the loops is that of the text: rows, columns, terms.
         whole = (*made.shape, inner)
-        way = self._way_of_product((left, right), places(dims(len(whole))), made, inner)
-        total = self._total("sum", op.results[0], way)
+        total = self._total("sum", op.results[0], way, at_once=way.by_rows)
         with total.over(whole) as (loops, forms, part):
             x, y = (
                 self._element(operand, its, loops, {})
-                for operand, its in zip((left, right), places(forms), strict=True)
+                for operand, its in zip(op.operands, self._factors(made, forms), strict=True)
             )
             place = (*part, *forms[:-1])
             before = loops.load(total.array, place)
             loops.store(_plus_product(made, inner, before, x, y), total.array, place)
         self._finish("sum", op.results[0], total)
+
+    def _terms(self, product: _Value) -> int:
+        return self.values[product.op.operands[0]].shape[-1]
+
+    def _is_written_out(self, made: _Value, terms: int) -> bool:
+        """Whether its few terms are added where one nest takes each element for something else."""
+        takers = [use.owner for use in made.op.results[0].uses]
+        return (
+            self.arrays.on_cpu
+            and terms <= MOST_TERMS
+            and len(made.nests) == 1
+            and all(taker.name.removeprefix(PREFIX) in ELEMENTWISE for taker in takers)
+        )
+
+    def _factors(self, made: _Value, forms: Forms) -> tuple[Forms, Forms]:
+        """Where in both factors of a product what is at `forms` of stacks, rows, columns, terms."""
+        lefts, rights = (self.values[operand].shape for operand in made.op.operands)
+        rows, columns = len(lefts) > 1, len(rights) > 1
+        batch = len(made.shape) - rows - columns
+        stack, term = forms[:batch], forms[-1]
+        row = forms[batch : batch + 1] if rows else ()
+        column = forms[batch + rows : batch + rows + 1] if columns else ()
+        return (
+            (*_stacked(stack, lefts[:-2], made), *row, term),
+            (*_stacked(stack, rights[:-2], made), term, *column),
+        )
 
     def _under_views(self, value: ir.Value) -> ir.Value:
         """What it is another view of, element for element: that lies as what it is computed of."""
@@ -652,14 +738,13 @@ class _Lowering:
             value, known = source, self.values[source]
         return value
 
-    def _way_of_product(
-        self, operands: Sequence[ir.Value], places: Sequence[Forms], made: _Value, inner: int
-    ) -> _Way:
+    def _way_of_product(self, made: _Value) -> _Way:
         """By blocks of terms, where both factors lie by terms and are much more than the product:
         each rank multiplies what it has.
         """
-        terms = len(made.shape)
-        whole = (*made.shape, inner)
+        terms, inner = len(made.shape), self._terms(made)
+        whole, operands = (*made.shape, inner), made.op.operands
+        places = self._factors(made, dims(len(whole)))
         along = self._following(list(zip(operands, places, strict=True)), whole)
         if along != terms:
             return _Way(along)
@@ -669,7 +754,10 @@ class _Lowering:
             in_turns = self.arrays.on_cpu and read > MOST_SUMMED
             return _Way(terms, turns=_turns_of(inner)) if in_turns else _Way(0)
         parts = _parts_of(min(inner, most))
-        return _Way(terms, parts) if parts > 1 else _Way(0)
+        if parts == 1:
+            return _Way(0)
+        is_small = len(made.shape) > 1 and made.size <= MOST_OF_ROWS
+        return _Way(terms, parts, by_rows=is_small and self.arrays.on_cpu)
 
     def _places(self, value: ir.Value, forms: Forms, dims: int) -> Iterator[tuple[ir.Value, Forms]]:
         """The arrays, and where in them, that element `forms` of the value is computed of."""
@@ -708,13 +796,15 @@ class _Lowering:
 class _Way:
     """How a reduction goes through all that it reduces: along that dimension; in blocks of it,
     which are combined at its end, or in turns, in their order, if it is one that is reduced.
-    on_one: one rank does it.
+    on_one: one rank does it. by_rows: of a block of a product all terms of a row are added before
+    those of the next.
     """
 
     along: int
     parts: int = 1
     turns: int = 0
     on_one: bool = False
+    by_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -734,6 +824,10 @@ class _Total:
         if way.turns:
             with nest_in_turns(shape, way.along, way.turns) as (loops, forms):
                 yield loops, forms, ()
+        elif way.by_rows and self.begin is not None:
+            rows = nest_of_rows(self.shape, shape[-1], way.parts, self.begin)
+            with rows as (loops, forms):
+                yield loops, forms, dims(1)
         elif way.parts > 1:
             made, begin = self.shape, self.begin
             with nest_in_parts(shape, way.along, way.parts, made, begin) as (loops, forms):

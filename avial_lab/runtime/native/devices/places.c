@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../ownership/mpi_calls.h"
 #include "driver.h"
+
+/* Of a step's message: in at most so many calls of MPI, which counts in 32 bits. */
+enum { MOST_REQUESTS = 64, LARGEST_CALL = 1 << 30 };
 
 /* An array on a device: its memory, 0 before it has any, and the last that touched it. */
 typedef struct {
@@ -116,7 +120,10 @@ int64_t avial_memory_limit, avial_last_arrays;
 const int64_t *avial_last_uses, *avial_granules;
 int64_t avial_granule_runs;
 
-extern int64_t *avial_journal AVIAL_DEVICE; /* of the program, where the step at hand is */
+/* Of the program: where the step at hand is, what MPI is asked with, and the first error. */
+extern int64_t *avial_journal AVIAL_DEVICE;
+extern int64_t avial_comm AVIAL_DEVICE, avial_byte AVIAL_DEVICE, avial_status_ignore AVIAL_DEVICE,
+    avial_error AVIAL_DEVICE;
 
 static const char *places_said = "";
 const char *avial_device_why(void) { return places_said; }
@@ -1013,6 +1020,136 @@ void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box
     avial_host_waits(to < here.ranks);
 }
 
+/* Messages of steps that have begun, by their numbers. spare: in place of a stage, after a failure. */
+typedef struct {
+    Stage *stage;
+    char *spare;
+    int64_t requests[MOST_REQUESTS], count;
+} StepMessage;
+static struct {
+    StepMessage *rows;
+    int64_t count;
+} messages;
+
+static StepMessage *message_of(int64_t number)
+{
+    if (number >= messages.count) {
+        int64_t count = 2 * number + 16;
+        StepMessage *rows = realloc(messages.rows, (size_t)count * sizeof *rows);
+        if (!rows) abort(); /* the other end would wait for good */
+        memset(rows + messages.count, 0, (size_t)(count - messages.count) * sizeof *rows);
+        messages.rows = rows, messages.count = count;
+    }
+    return &messages.rows[number];
+}
+
+static void check_step(int code)
+{
+    if (code && !avial_error) avial_error = code | step_at_hand() << 32;
+}
+
+static int64_t box_bytes(const Shape *s, const int64_t *box)
+{
+    int64_t bytes = s->itemsize;
+    for (int64_t d = 0; d < s->dims; d++) bytes *= box[s->dims + d] - box[d];
+    return bytes;
+}
+
+/* All runs of the box, between the array and the stage. */
+static bool stage_box(Stage *stage, int64_t array, const int64_t *box, bool out)
+{
+    BoxCopy runs = {.kind = COPY_OUT};
+    int64_t offset = runs_of(&here.shapes[array], box, &runs), at[MAX_DIMS] = {0}, packed = 0, d = 1;
+    int64_t count = runs.dims ? runs.count[0] : 1, apart = runs.dims ? runs.here[0] : 0;
+    do {
+        StageRuns row = {array, offset, apart, count, runs.run_bytes};
+        if (!avial_stage_runs(stage, packed, &row, out)) return false;
+        packed += count * runs.run_bytes;
+        for (d = 1; d < runs.dims; d++) {
+            offset += runs.here[d];
+            if (++at[d] < runs.count[d]) break;
+            offset -= runs.here[d] * runs.count[d];
+            at[d] = 0;
+        }
+    } while (d < runs.dims);
+    avial_stage_mark(stage, 0, out);
+    return true;
+}
+
+static char *begin_message(StepMessage *m, int64_t place, int64_t array, const int64_t *box)
+{
+    int64_t bytes = box_bytes(&here.shapes[array], box);
+    avial_passed(step_at_hand() - 1);
+    *m = (StepMessage){.stage = avial_device_failed ? NULL : avial_stage(place, bytes)};
+    if (m->stage) return avial_stage_memory(m->stage);
+    m->spare = calloc((size_t)bytes, 1);
+    if (!m->spare) abort(); /* likewise */
+    return m->spare;
+}
+
+static void post_message(StepMessage *m, char *data, int64_t bytes, bool out, int64_t peer, int64_t tag)
+{
+    int64_t each = (bytes + MOST_REQUESTS - 1) / MOST_REQUESTS;
+    if (each < LARGEST_CALL) each = LARGEST_CALL;
+    for (int64_t at = 0; at < bytes; at += each) {
+        int count = (int)(bytes - at < each ? bytes - at : each);
+        int64_t *request = &m->requests[m->count++];
+        check_step(out ? MPI_Isend(data + at, count, avial_byte, (int)peer, (int)tag, avial_comm, request)
+                       : MPI_Irecv(data + at, count, avial_byte, (int)peer, (int)tag, avial_comm,
+                                   request));
+    }
+}
+
+static void await_message(StepMessage *m)
+{
+    for (int64_t k = 0; k < m->count && !avial_error; k++)
+        check_step(MPI_Wait(&m->requests[k], (void *)(intptr_t)avial_status_ignore));
+}
+
+static void end_message(StepMessage *m)
+{
+    if (m->stage) avial_stage_free(m->stage);
+    free(m->spare);
+    *m = (StepMessage){0};
+}
+
+void avial_step_post(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
+                     const int64_t *box)
+{
+    StepMessage *m = message_of(number);
+    char *data = begin_message(m, place, array, box);
+    post_message(m, data, box_bytes(&here.shapes[array], box), false, peer, tag);
+}
+
+void avial_step_send(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
+                     const int64_t *box)
+{
+    StepMessage *m = message_of(number);
+    char *data = begin_message(m, place, array, box);
+    if (m->stage && stage_box(m->stage, array, box, true)) avial_stage_wait(m->stage, 0);
+    post_message(m, data, box_bytes(&here.shapes[array], box), true, peer, tag);
+}
+
+void avial_step_received(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
+                         const int64_t *box)
+{
+    (void)place, (void)peer, (void)tag;
+    StepMessage *m = message_of(number);
+    await_message(m);
+    avial_passed(step_at_hand() - 1);
+    if (m->stage && !avial_device_failed && !avial_error) stage_box(m->stage, array, box, false);
+    end_message(m);
+}
+
+void avial_step_sent(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
+                     const int64_t *box)
+{
+    (void)place, (void)array, (void)peer, (void)tag, (void)box;
+    StepMessage *m = message_of(number);
+    await_message(m);
+    end_message(m);
+}
+
 /* Of a step with several launches from the first to the last. */
 static void keep_times(int64_t tag, int64_t began_ns, int64_t ended_ns)
 {
@@ -1030,7 +1167,9 @@ AVIAL_DEVICE void avial_launch_kernel(void (*emulated)(void *), const void *data
 
 void *avial_there(int64_t array, void *host)
 {
-    return avial_device_failed ? host : avial_at(step.place, array, host);
+    if (avial_device_failed) return host;
+    if (!here.shapes[array].used) return (void *)(intptr_t)NOWHERE;
+    return avial_at(step.place, array, host);
 }
 
 static void launch_step(const DeviceKernel *kernel, const void *data, int64_t bytes)

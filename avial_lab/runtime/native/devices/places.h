@@ -88,6 +88,10 @@ AVIAL_DEVICE void avial_places_drop(void);
 /* Where the element of the array lies on the place that is at `host` on the host; NULL: no memory. */
 AVIAL_DEVICE char *avial_at(int64_t place, int64_t array, char *host);
 
+/* Where an array is for a launch that is given it and touches nothing of it, which takes no memory;
+ * nobody may look there. */
+enum { NOWHERE = 4096 };
+
 /* Puts the copy of that box (first elements, then one past the last) between two places of this rank
  * into a queue. */
 AVIAL_DEVICE bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box);
@@ -165,6 +169,17 @@ AVIAL_DEVICE void avial_step_uses(int64_t array);
 
 /* `avial_copy_box`, and the host's memory is free to be used again: what came there is there. */
 AVIAL_DEVICE void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box);
+
+/* A box on its way from that place to a device of rank `peer`, or from there to it: the message of
+ * that number begins, and is over. What a device could not do goes on its way undefined. */
+AVIAL_DEVICE void avial_step_post(int64_t number, int64_t place, int64_t array, int64_t peer,
+                                  int64_t tag, const int64_t *box);
+AVIAL_DEVICE void avial_step_send(int64_t number, int64_t place, int64_t array, int64_t peer,
+                                  int64_t tag, const int64_t *box);
+AVIAL_DEVICE void avial_step_received(int64_t number, int64_t place, int64_t array, int64_t peer,
+                                      int64_t tag, const int64_t *box);
+AVIAL_DEVICE void avial_step_sent(int64_t number, int64_t place, int64_t array, int64_t peer,
+                                  int64_t tag, const int64_t *box);
 
 /* Why the last call failed; and in numbers, of this run: copies and their bytes by pair of places. */
 AVIAL_DEVICE const char *avial_device_why(void);

@@ -279,10 +279,19 @@ void avial_barrier(void)
 
 /* Devices -------------------------------------------------------------------------------------- */
 
+static bool is_touched(int64_t array)
+{
+    for (i64 k = 0; k < phase.footprints.count; k++)
+        if (phase.footprints.rows[k].array == array && phase.footprints.rows[k].rank == phase.place)
+            return true;
+    return false;
+}
+
 void *avial_there(int64_t array, void *host)
 {
     if (run.broken || avial_error) return host;
     if (setjmp(run.failed)) return host;
+    if (!is_touched(array)) return (void *)(intptr_t)NOWHERE;
     void *address = avial_at(phase.place, array, host);
     if (!address) fail(ERROR_DEVICE);
     return address;

@@ -215,6 +215,53 @@ def test_few_rows_or_columns_stay_loops(thin):
     assert "avial.parallel" not in blocked(convolution(tuple(sizes)))
 
 
+SMALL = "#y = affine_map<(d0, d1, d2) -> (d0 * 64 + d1 * 8 + d2)>\n"
+
+
+def small_images(
+    place: str, *, columns: int = 7, order: str = "oijcpq", window: int = 3, layout: str = ""
+) -> str:
+    """Y[o, i, j] += W[o, c, p, q] * X[c, place], rows of at most seven columns."""
+    ends = {"o": 24, "i": 7, "j": columns, "c": 40, "p": window, "q": window}
+    x, y = "memref<40x16x16xf64>", f"memref<24x7x7xf64{layout}>"
+    w = f"memref<24x40x{window}x{window}xf64>"
+    return f"""{SMALL if layout else ""}
+      func.func @f(%W: {w}, %X: {x}, %Y: {y}) attributes {{avial.no_alias}} {{
+        {" ".join(f"affine.for %{name} = 0 to {ends[name]} {{" for name in order)}
+          %a = affine.load %W[%o, %c, %p, %q] : {w}
+          %b = affine.load %X[%c, {place}] : {x}
+          %old = affine.load %Y[%o, %i, %j] : {y}
+          %new = math.fma %a, %b, %old : f64
+          affine.store %new, %Y[%o, %i, %j] : {y} {"}" * 6}
+        return }}"""
+
+
+@pytest.mark.parametrize(
+    ("place", "form"),
+    [
+        ("%i + %p, %j + %q", {}),
+        ("%i * 2 + %p, %j * 2 + %q", {}),
+        ("%i, %j", {"window": 1}),
+        ("%i + %p, %j + %q", {"order": "oicpjq"}),
+    ],
+)
+def test_rows_of_few_columns_that_lie_one_after_the_other_are_one(place, form):
+    text = small_images(place, **form)
+    after = blocked(text)
+    assert "avial.parallel" in after
+    assert "memref<24x49xf64>" in after
+    rng = np.random.default_rng(7)
+    window = form.get("window", 3)
+    shapes = {"W": (24, 40, window, window), "X": (40, 16, 16), "Y": (24, 7, 7)}
+    arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    assert_same_bits([text], [after], arrays)
+
+
+@pytest.mark.parametrize("form", [{"columns": 6}, {"layout": ", #y"}])
+def test_rows_with_something_in_between_stay_apart(form):
+    assert "avial.parallel" not in blocked(small_images("%i + %p, %j + %q", **form))
+
+
 @pytest.mark.parametrize(("columns", "blocks"), [(64, False), (65, True)])
 def test_few_products_of_one_loop_stay_loops(columns, blocks):
     """32 x 64 x 128: their arrays stay in a core's caches."""

@@ -1651,3 +1651,168 @@ def arrays_in_a_tuple(a):
 def places_named_twice(a, i):
     a[i] += 1
     return a
+
+
+@case(lambda: (F(6), 4))
+def shared_then_written(a, n):
+    u, v = np.zeros(6), a.copy()
+    for t in range(n):
+        u = v
+        v[0] = t
+    return u, v
+
+
+@case(lambda: (F(6), 4))
+def shared_and_written_through_the_other(a, n):
+    u, v = np.zeros(6), a.copy()
+    for _ in range(n):
+        u = v
+        u[0] += 1
+    return u, v
+
+
+@case(lambda: (F(6), 4))
+def shared_part_written(a, n):
+    u, v = np.zeros(3), a.copy()
+    for t in range(n):
+        u = v[::2]
+        v += t
+    return u
+
+
+@case(lambda: (F(6), 4))
+def shared_and_changed_by_out(a, n):
+    u, v = np.zeros(6), a.copy()
+    for _ in range(n):
+        u = v
+        np.add(v, 1.0, out=v)
+    return u
+
+
+@case(lambda: (F(6), 4))
+def shared_swap_by_a_third(a, n):
+    u, v = a.copy(), np.zeros(6)
+    for _ in range(n):
+        for i in range(1, 5):
+            v[i] = u[i - 1] + u[i + 1]
+        old = u
+        u = v
+        v = old
+    return u, v
+
+
+@case(lambda: (F(6), 4))
+def shared_by_nobody(a, n):
+    u = a.copy()
+    for _ in range(n):
+        w = u + 1
+        w[0] = 0
+        u = w
+    return u
+
+
+@case(lambda: (F(6), 4))
+def shared_and_only_read(a, n):
+    u, v = np.zeros(6), a.copy()
+    s = 0.0
+    for _ in range(n):
+        s += u[1] + v[2]
+        u = v
+    return s, u, v
+
+
+@case(lambda: (F(6), 4))
+def refused_shared_best(a, n):
+    best, now = a.copy(), a.copy()
+    for t in range(n):
+        now[t] *= 0.5
+        if now[0] < best[0]:
+            best = now
+    return best
+
+
+@case(lambda: (F(6), 4))
+def refused_shared_in_a_while(a, n):
+    u, v, t = np.zeros(6), a.copy(), 0
+    while t < n:
+        u = v
+        v[t] = -1
+        t += 1
+    return u
+
+
+@case(lambda: (F(6) + 1j,))
+def refused_part_by_function(z):
+    r = np.real(z)
+    r[0] = 9.0
+    return z
+
+
+@case(lambda: (F(6) + 1j,))
+def refused_part_that_would_change(z):
+    r = z.imag
+    z[0] = 5 + 2j
+    return r.copy()
+
+
+@case(*(lambda t=t: (np.arange(6).astype(t), np.arange(3, 9).astype(t)) for t in "?bhBfed"))
+def kinds_of_hypotenuses(x, y):
+    return np.hypot(x, y), np.hypot(3.0, x[1]), np.fabs(x), x**2, np.square(y), x**2.0
+
+
+@case(lambda: (12, 18), lambda: (12.0, 18))
+def pythons_gcd(a, b):
+    return math.gcd(a, b)
+
+
+def small(kind):
+    return (np.arange(7) * 3).astype(kind)
+
+
+@case(*(lambda t=t: (small(t),) for t in "bBhIqQ"))
+def ints_beside_pythons(x):
+    return x > -100, x < 300, x <= 5000000000, x == -1, np.clip(x, -300, 4), np.clip(x, None, 5)
+
+
+@case(*(lambda t=t: (small(t),) for t in "bBQ"))
+def ints_beside_pythons_that_run(x):
+    c = 0
+    for k in range(-300, 301, 100):
+        for v in x:
+            c += (v > k) + 10 * (k >= v) + 100 * (v == k) + 1000 * (k != v)
+    return c
+
+
+@case(lambda: (small("b"),))
+def ints_too_large(x):
+    return x + 300
+
+
+@case(*(lambda t=t: (small(t),) for t in "bfd"))
+def ints_among_numpys(x):
+    return np.array([[x[0], 1], [2, x[1]]]), np.array([x[0], 1.5]), np.array([x[0], x[1]])
+
+
+@case(lambda: (F(5, 5), F(5)))
+def rows_under_a_mask(x, r):
+    keep = x[:, 0] > 0.4
+    x[keep] = 2
+    x[~keep] = r
+    return x
+
+
+@case(lambda: (F(5, 5),))
+def refused_mask_and_more(x):
+    x[x[:, 0] > 0.4, 1] = 2
+    return x
+
+
+@case(lambda: (F(5),))
+def refused_starred(x):
+    a, *b = (x[0], x[1], x[2])
+    return a + b[0]
+
+
+@case(lambda: (F(2, 3, 4),))
+def transposed_by_numbers(x):
+    return x.transpose(2, 0, 1)[1].copy(), np.transpose(x, (-1, 0, 1))[0]

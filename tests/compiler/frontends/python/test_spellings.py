@@ -35,8 +35,14 @@ REFUSED = {
     "rounded_to_digits": "Python's floats are not rounded to digits here",
     "contiguous_part_written": "a copy of a part in another shape",
     "part_of_complex_written": "the parts of complex numbers are not assigned to here",
-    "part_of_complex_named_and_written": "a copy of a part in another shape",
+    "part_of_complex_named_and_written": "a part of complex numbers is named",
+    "refused_mask_and_more": "a mask is the only subscript here",
+    "refused_starred": "a starred name is not supported",
     "signs_of_bools": "np.sign takes no bools",
+    "refused_shared_best": "name one array from here on",
+    "refused_shared_in_a_while": "name one array from here on",
+    "refused_part_by_function": "a part of complex numbers is named",
+    "refused_part_that_would_change": "a part of complex numbers is named",
     "cond_lambda": "both sides of a condition are numbers here",
 }
 NOT_WITH_THE_WITNESS = ("complex_names",)
@@ -58,7 +64,7 @@ ALL = [
     "values_of*", "sums_as*", "kinds_of*", "points_*", "signs_*", "pythons_*", "masked_and*-0",
     "masked_by*", "same_arrays*", "contiguous_part*", "arrays_*", "places_named*", "part_of*",
     "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
-    "returned_diagonal*", "logspace*",
+    "returned_diagonal*", "logspace*", "shared_*", "refused_*", "ints_*", "rows_under*",
 )  # fmt: skip
 @pytest.mark.parametrize(("function", "make"), ALL)
 def test_it_means_what_python_means(

@@ -5,7 +5,10 @@ them are in flight.
 from __future__ import annotations
 
 import pytest
+from mlir import ir
 
+from avial_lab.compiler.analysis.placements.reading import Reading
+from avial_lab.compiler.passes.distir.stages import in_order_of_use
 from avial_lab.compiler.passes.distir.task_order import (
     Job,
     Part,
@@ -124,3 +127,25 @@ def test_stages_are_balanced() -> None:
     assert balanced([1, 1, 1, 1], 2) == [0, 0, 1, 1]
     assert max(balanced([5, 1, 1, 1], 3)) == 2
     assert balanced([5, 1, 1, 1], 2) == [0, 1, 1, 1]
+
+
+def test_weights_that_meet_the_batch_at_once_are_in_their_order() -> None:
+    names = [f"%w{k}" for k in range(9)]
+    arguments = ", ".join(f"{name}: tensor<4xf32>" for name in ("%x", *names))
+    maps = ", ".join(["affine_map<(d) -> (d)>"] * 11)
+    kinds = ", ".join(["tensor<4xf32>"] * 10)
+    scalars = ", ".join(f"%s{k}: f32" for k in range(11))
+    text = f"""func.func @f({arguments}) -> tensor<4xf32> {{
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+        ins(%x, {", ".join(names)} : {kinds}) outs(%e : tensor<4xf32>) {{
+      ^bb0({scalars}): linalg.yield %s0 : f32 }} -> tensor<4xf32>
+      return %y : tensor<4xf32> }}"""
+    with ir.Context():
+        module = ir.Module.parse(text)
+        block = module.body.operations[0].operation.regions[0].blocks[0]
+        reading = Reading()
+        uses = {view.operation: reading.used(view.operation) for view in block.operations}
+        x, *weights = block.arguments
+        order, _ = in_order_of_use(uses, {w: (w,) for w in weights}, {x}, reading)
+        assert order == list(weights)

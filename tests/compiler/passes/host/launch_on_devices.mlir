@@ -53,11 +53,11 @@ func.func @calls(%A: memref<4xf64>) {
 
 // -----
 
-func.func private @S1(%A: memref<4xf64>, %z: complex<f64>) {
+func.func private @S1(%A: memref<4xf64>, %z: vector<2xf64>) {
   return
 }
-func.func @refused(%A: memref<4xf64>, %z: complex<f64>) {
-  // REFUSED: a number of type complex<f64> is not yet passed to a device
-  call @S1(%A, %z) {avial.launch = array<i64: 0, -1>} : (memref<4xf64>, complex<f64>) -> ()
+func.func @refused(%A: memref<4xf64>, %z: vector<2xf64>) {
+  // REFUSED: a number of type vector<2xf64> is not yet passed to a device
+  call @S1(%A, %z) {avial.launch = array<i64: 0, -1>} : (memref<4xf64>, vector<2xf64>) -> ()
   return
 }

@@ -74,18 +74,23 @@ func.func @summed(%A: memref<128x40xf64>, %s: memref<40xf64>) {
 
 // -----
 
-// A product of what lies by terms on both sides is one of blocks of terms. What is computed for it has memory that lies
-// as what it is computed of, not as its transpose.
+// A product of what lies by terms on both sides is one of blocks of terms. Of a small one the rows are added up one after
+// the other, of what is cheap to compute again.
 
 // CHECK-LABEL: func.func @product(
-// CHECK: %[[Y:.*]]:2 = "dist.alloc_dtensor"(%{{.*}}, %{{.*}}) : (index, index) -> (i64, memref<4096x4xf64>)
-// CHECK: } {avial.divided}
+// CHECK: dist.alloc_dtensor{{.*}} memref<84x4x4xf64>
 // CHECK: affine.for %[[B:.*]] = 0 to 84 {
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: arith.constant
+// CHECK-NEXT: affine.store {{.*}}[%[[B]], %[[I]], %[[J]]]
+// CHECK-NEXT: }
 // CHECK-NEXT: affine.for %[[K:.*]] = #{{.*}}(%[[B]]) to #{{.*}}(%[[B]]) {
-// CHECK-NEXT: affine.load %[[Y]]#1[%[[K]], %[[I]]]
-// CHECK-NEXT: affine.load %{{.*}}[%[[K]], %[[J]]]
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %[[A:.*]][%[[K]], %[[I]]]
+// CHECK-NEXT: arith.negf %[[X]]
+// CHECK-NEXT: affine.load %[[A]][%[[K]], %[[J]]]
+// CHECK: } {avial.divided}
 // CHECK: "dist.finalize_reduce"
 func.func @product(%A: memref<4096x4xf64>, %S: memref<4x4xf64>) {
   %x = "ptensor.load"(%A) : (memref<4096x4xf64>) -> !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>
@@ -93,6 +98,50 @@ func.func @product(%A: memref<4096x4xf64>, %S: memref<4x4xf64>) {
   %t = "ptensor.view"(%y) {map = affine_map<(d0, d1) -> (d1, d0)>} : (!ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4096xf64>, "default", unit>
   %p = "ptensor.matmul"(%t, %x) : (!ptensor.ptensor<tensor<4x4096xf64>, "default", unit>, !ptensor.ptensor<tensor<4096x4xf64>, "default", unit>) -> !ptensor.ptensor<tensor<4x4xf64>, "default", unit>
   "ptensor.store"(%p, %S) : (!ptensor.ptensor<tensor<4x4xf64>, "default", unit>, memref<4x4xf64>) -> ()
+  return
+}
+
+// -----
+
+// Few terms of a product are written out where they are wanted. The place of the least of a row is handed on with it.
+
+// CHECK-LABEL: func.func @nearest(
+// CHECK-NOT: alloc
+// CHECK: affine.for %[[I:.*]] = 0 to 40 {
+// CHECK: %[[P:.*]]:2 = affine.for %[[J:.*]] = 0 to 5 iter_args(%[[LEAST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}) -> (f64, i64) {
+// CHECK-COUNT-2: arith.addf
+// CHECK: %[[D:.*]] = arith.subf
+// CHECK: arith.cmpf ugt, %[[LEAST]], %[[D]]
+// CHECK: affine.yield
+// CHECK: affine.store %[[P]]#1, %{{.*}}[%[[I]]]
+func.func @nearest(%A: memref<40x2xf64>, %C: memref<5x2xf64>, %N: memref<5xf64>, %S: memref<40xi64>) {
+  %x = "ptensor.load"(%A) : (memref<40x2xf64>) -> !ptensor.ptensor<tensor<40x2xf64>, "default", unit>
+  %c = "ptensor.load"(%C) : (memref<5x2xf64>) -> !ptensor.ptensor<tensor<5x2xf64>, "default", unit>
+  %n = "ptensor.load"(%N) : (memref<5xf64>) -> !ptensor.ptensor<tensor<5xf64>, "default", unit>
+  %t = "ptensor.view"(%c) {map = affine_map<(d0, d1) -> (d1, d0)>} : (!ptensor.ptensor<tensor<5x2xf64>, "default", unit>) -> !ptensor.ptensor<tensor<2x5xf64>, "default", unit>
+  %p = "ptensor.matmul"(%x, %t) : (!ptensor.ptensor<tensor<40x2xf64>, "default", unit>, !ptensor.ptensor<tensor<2x5xf64>, "default", unit>) -> !ptensor.ptensor<tensor<40x5xf64>, "default", unit>
+  %d = "ptensor.binary"(%n, %p) {op = "subtract"} : (!ptensor.ptensor<tensor<5xf64>, "default", unit>, !ptensor.ptensor<tensor<40x5xf64>, "default", unit>) -> !ptensor.ptensor<tensor<40x5xf64>, "default", unit>
+  %s = "ptensor.reduce"(%d) {op = "argmin", axes = array<i64: 1>} : (!ptensor.ptensor<tensor<40x5xf64>, "default", unit>) -> !ptensor.ptensor<tensor<40xi64>, "default", unit>
+  "ptensor.store"(%s, %S) : (!ptensor.ptensor<tensor<40xi64>, "default", unit>, memref<40xi64>) -> ()
+  return
+}
+
+// -----
+
+// The same of the same values is computed once.
+
+// CHECK-LABEL: func.func @twice(
+// CHECK-COUNT-1: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: arith.divf
+func.func @twice(%A: memref<9xf64>, %N: memref<f64>, %s: memref<f64>, %m: memref<f64>) {
+  %x = "ptensor.load"(%A) : (memref<9xf64>) -> !ptensor.ptensor<tensor<9xf64>, "default", unit>
+  %n = "ptensor.load"(%N) : (memref<f64>) -> !ptensor.ptensor<tensor<f64>, "default", unit>
+  %t = "ptensor.reduce"(%x) {op = "sum", axes = array<i64: 0>} : (!ptensor.ptensor<tensor<9xf64>, "default", unit>) -> !ptensor.ptensor<tensor<f64>, "default", unit>
+  %u = "ptensor.reduce"(%x) {op = "sum", axes = array<i64: 0>} : (!ptensor.ptensor<tensor<9xf64>, "default", unit>) -> !ptensor.ptensor<tensor<f64>, "default", unit>
+  %v = "ptensor.binary"(%u, %n) {op = "divide"} : (!ptensor.ptensor<tensor<f64>, "default", unit>, !ptensor.ptensor<tensor<f64>, "default", unit>) -> !ptensor.ptensor<tensor<f64>, "default", unit>
+  "ptensor.store"(%t, %s) : (!ptensor.ptensor<tensor<f64>, "default", unit>, memref<f64>) -> ()
+  "ptensor.store"(%v, %m) : (!ptensor.ptensor<tensor<f64>, "default", unit>, memref<f64>) -> ()
   return
 }
 

@@ -46,3 +46,28 @@ def test_what_is_ignored_changes_no_value(dist: str) -> None:
             block += row
         total = block if k == 0 else total + block
     np.testing.assert_array_equal(found[0], total)
+
+
+def test_the_place_of_the_least_is_that_of_numpy() -> None:
+    """Of equals the first; a NaN before all others."""
+    rng = np.random.default_rng(0)
+    points, centres = rng.integers(-2, 3, (40, 2)).astype(float), rng.random((5, 2)).round()
+    points[3], points[5], centres[2] = np.nan, np.inf, centres[1]
+    sizes = np.array([1.0, 2.0, 2.0, np.nan, 0.0])
+    for least in ({}, {4: sizes}):
+        of_centres = least.get(4, np.zeros(5))
+        found = computed(
+            cases_of("lower_ptensor")["nearest"],
+            (LowerPtensor(),),
+            given={0: points, 1: centres, 2: of_centres},
+        )[3]
+        with np.errstate(invalid="ignore"):
+            apart = of_centres - (points[:, :1] * centres[:, 0] + points[:, 1:] * centres[:, 1])
+        np.testing.assert_array_equal(found, np.argmin(apart, axis=1))
+
+
+def test_a_sum_that_is_asked_for_twice() -> None:
+    given = np.arange(9.0)
+    texts = cases_of("lower_ptensor")["twice"]
+    total, mean = computed(texts, (LowerPtensor(),), given={0: given, 1: np.array(9.0)})[2:]
+    assert (total, mean) == (36.0, 4.0)

@@ -38,8 +38,12 @@ def _hypotenuse(x, y):
 
 
 def hypot(x1, x2):
-    """numpy.hypot."""
-    return _hypotenuse(x1, x2)
+    """numpy.hypot; of narrow floats by way of wide ones, as the C library does."""
+    x, y = x1 * np.float64(1), x2 * np.float64(1)
+    kind = np.fabs(x1 + x2).dtype
+    if kind.itemsize == 8:
+        return _hypotenuse(x, y)
+    return np.where(np.isinf(x) | np.isinf(y), np.inf, np.sqrt(x * x + y * y)).astype(kind)
 
 
 def fmax(x1, x2):
@@ -101,6 +105,8 @@ def length_of(x, y):
 
 def gcd(a, b):
     """math.gcd of two numbers, by Euclid."""
+    if np.asarray(a).dtype.kind == "f" or np.asarray(b).dtype.kind == "f":
+        raise TypeError("'float' object cannot be interpreted as an integer")
     a, b = abs(a), abs(b)
     while b != 0:
         a, b = b, a % b

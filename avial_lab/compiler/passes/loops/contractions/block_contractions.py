@@ -5,7 +5,7 @@ Functions of loops -> the same values, every element's terms added in the same o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -37,7 +37,10 @@ from avial_lab.compiler.codegen.contractions.blocked_nest import (
     SHARED_AROUND,
     BlockCode,
 )
-from avial_lab.compiler.codegen.contractions.fused_terms import joined_terms
+from avial_lab.compiler.codegen.contractions.fused_terms import (
+    joined_columns,
+    joined_terms,
+)
 from avial_lab.compiler.codegen.contractions.interval_dp import TableCode
 from avial_lab.compiler.codegen.contractions.panel_solve import LINES, StripCode
 from avial_lab.compiler.codegen.contractions.panels import NAME
@@ -149,8 +152,7 @@ class BlockContractions:
             add_remark(loop, NAME, f"no contraction found in loop {loop_name(loop)}: {reason}")
             return None
         found = limited(lambda: contraction_in(scop, units), lambda: None, limit=OPERATIONS)
-        copy = None if found is None else joined_terms(loop, scop, found)
-        if copy is not None:
+        for copy in self._joined(loop, scop, found):
             rest = self._split(copy, width, shared, inside=inside, joined=True)
             (copy if rest is None else loop).erase()
             if rest is not None:
@@ -182,6 +184,23 @@ class BlockContractions:
         # Panels that are read as they change have rows to go along; the others walk down columns.
         with_snapshots = any(update.snapshots for update in steps.updates)
         return [(each, 0 if with_snapshots else width // NARROWER) for each in code.steps(steps)]
+
+    def _joined(
+        self, loop: ir.Operation, scop: Scop, found: Contraction | None
+    ) -> Iterator[ir.Operation]:
+        """Copies of the nest in which terms, or too few columns, are those of several loops."""
+        if found is None:
+            return
+        copy = joined_terms(loop, scop, found)
+        if copy is not None:
+            yield copy
+        if most_iterations(found.unit.domain, found.roles.column) < self._fewest_columns(found):
+            copy = joined_columns(loop, scop, found)
+            if copy is not None:
+                yield copy
+
+    def _fewest_columns(self, found: Contraction) -> int:
+        return min(FEWEST_OF_EACH, self.cpu.lanes(itemsize_in(found)))
 
     def _table(self, loop: ir.Operation, shared: SharedCode) -> bool:
         """Whether the nest became tiles of a table."""
@@ -250,11 +269,10 @@ class BlockContractions:
         if self.terms or self.block or self.blas:
             return ""
         roles, product = found.roles, 1
-        vector = min(FEWEST_OF_EACH, self.cpu.lanes(itemsize_in(found)))
         for what, place, fewest in (
             ("terms", roles.term, FEWEST_OF_EACH),
             ("rows", roles.row, FEWEST_OF_EACH),
-            ("columns", roles.column, vector),
+            ("columns", roles.column, self._fewest_columns(found)),
         ):
             count = most_iterations(found.unit.domain, place)
             product *= count

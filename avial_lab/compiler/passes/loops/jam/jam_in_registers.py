@@ -23,7 +23,6 @@ from avial_lab.compiler.codegen.vectors.row_vectors import (
     RowCode,
     bits_of,
     columns_of_row,
-    put_constants_before,
 )
 from avial_lab.compiler.ir.attributes import INDEPENDENT, PARALLEL
 from avial_lab.compiler.ir.effects import is_pure
@@ -88,7 +87,7 @@ class JamInRegisters:
         if not rows:
             return False
         for row in rows:
-            put_constants_before(row)
+            _put_before(row)
         body = body_of(loop)
         sums = [_Sum(op) for op in body if _is_around_rows(op)]
         alone = [op for op in body if _is_short_row(op) and _is_plain(RowCode(op, 1))]
@@ -118,6 +117,13 @@ def _is_short_row(op: ir.Operation) -> bool:
     free = INDEPENDENT in op.attributes and PARALLEL not in op.attributes
     columns = columns_of_row(op) if free else None
     return columns is not None and 1 <= len(columns) <= MOST_VECTORS * _lanes(4)
+
+
+def _put_before(row: ir.Operation) -> None:
+    """What is the same for all its columns, of which it has some."""
+    for op in body_of(row):
+        if is_pure(op) and not any(defined_in(row, value) for value in op.operands):
+            op.move_before(row)
 
 
 def _is_plain(code: RowCode) -> bool:

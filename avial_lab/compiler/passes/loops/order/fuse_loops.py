@@ -39,7 +39,7 @@ from avial_lab.compiler.codegen.loops.unroll_and_jam import INDEPENDENT_ROWS
 from avial_lab.compiler.ir.attributes import ORDERED, PARALLEL
 from avial_lab.compiler.ir.effects import ACCESSES, is_pure
 from avial_lab.compiler.ir.loop_bounds import BOUNDS
-from avial_lab.compiler.ir.nesting import body_of, holds
+from avial_lab.compiler.ir.nesting import body_of
 from avial_lab.compiler.ir.operations import itemsize_of, operations_in
 from avial_lab.compiler.ir.program import is_strict
 from avial_lab.compiler.ir.remarks import add_remark, listed, loop_name
@@ -168,7 +168,7 @@ def _same_loops(first: Sequence[ir.Operation], second: Sequence[ir.Operation]) -
 
 
 def _inside(loop: ir.Operation, scop: Scop) -> list[Statement]:
-    return [s for s in scop.statements if holds(loop, s.op)]
+    return [s for s in scop.statements if any(around.op == loop for around in s.loops)]
 
 
 def _shared(first: Sequence[Statement], second: Sequence[Statement], room: int) -> list[str]:
