@@ -99,6 +99,11 @@ LAST_CACHE_BYTES_PER_S = 25e9
 MEMORY_BYTES_PER_S = 12e9
 """The same in memory, by one core."""
 
+FOREIGN_CACHE_RATE = 0.5
+"""How fast a core goes through what another process has written into caches, to what it does the
+second time: lines come from that core, pages are looked up anew (AMD EPYC 9004, virtual: 1.3 MB in
+28 µs, then 13; 2.6 MB in 53, then 26)."""
+
 CORES_THAT_FILL_MEMORY = 3
 """So many cores have all that memory can give to a machine, and more of them no more."""
 
@@ -138,6 +143,11 @@ in the first turn of a phase in place of 5 in those after it)."""
 LONE_PHASE_STEP_S = 0.25e-6
 """The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an
 AMD EPYC 9004: 80 turns, 0.22 µs each beside what they compute)."""
+
+FIRST_TIME_S = 15e-6
+"""What a phase or task takes more, at most, the first time in a run: code and page tables come from
+memory, branches are not known (PolyBench SMALL on an AMD EPYC 9004, one thread: 6 to 18 µs more
+than modelled in atax, bicg, syr2k, covariance, correlation, which at MEDIUM are not off)."""
 
 EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:

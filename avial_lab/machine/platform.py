@@ -24,6 +24,7 @@ from avial_lab.machine.constants import (
     CORES_THAT_FILL_MEMORY,
     CROWDED_MESSAGE_S,
     EAGER_BYTES,
+    FOREIGN_CACHE_RATE,
     HOST_LINK_BYTES_PER_S,
     HOST_LINK_LATENCY_S,
     LAST_CACHE_BYTES_PER_S,
@@ -156,6 +157,11 @@ class Node:
             if nbytes <= room * cores:
                 return rate * cores
         return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+
+    def foreign_bytes_per_s(self, nbytes: float, cores: int) -> float:
+        """The same of what another process has just written."""
+        memory = min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+        return max(memory, self.stream_bytes_per_s(nbytes, cores) * FOREIGN_CACHE_RATE)
 
     @cached_property
     def hardware(self) -> Node:

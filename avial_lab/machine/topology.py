@@ -146,6 +146,16 @@ class Topology:
         shares = {n: self.speeds.node(n).cores / ranks for n, ranks in self.ranks_on.items()}
         return np.array([min(1.0, shares[name]) for name in self.node_of])
 
+    @property
+    def never_waiting(self) -> Topology | None:
+        """As it would be if no rank waited for a core that another one has; None where none does:
+        how long they wait hangs on the system's scheduler, which a mean alone is known of.
+        """
+        if self.share_of_core.min() >= 1:
+            return None
+        nodes = tuple(replace(node, crowded_s=()) for node in self.speeds.nodes)
+        return replace(self, platform=replace(self.speeds, nodes=nodes))
+
     @cached_property
     def domain_of(self) -> tuple[int, ...]:
         """The memory domain of each rank on its node: that of its first core. (A node's ranks

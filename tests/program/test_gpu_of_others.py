@@ -479,3 +479,55 @@ def test_a_whole_program_prints_what_it_prints_there() -> None:
         assert head.endswith("rank = 1 offset = 0 sizes = [6] strides = [1] data = ")
         assert row == f"[{',  '.join([str(total)] * 6)}]"
         assert rest == [head, row, f"( {total}, {total} )"]
+
+
+WAITING = """
+module attributes {gpu.container_module} {
+  gpu.module @both {
+    gpu.func @come(%here: memref<2xi32>) kernel {
+      %first = arith.constant 0 : index
+      %second = arith.constant 1 : index
+      %none = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %wanted = memref.load %here[%second] : memref<2xi32>
+      %before = memref.atomic_rmw addi %one, %here[%first] : (i32, memref<2xi32>) -> i32
+      scf.while : () -> () {
+        %now = memref.atomic_rmw addi %none, %here[%first] : (i32, memref<2xi32>) -> i32
+        %few = arith.cmpi slt, %now, %wanted : i32
+        scf.condition(%few)
+      } do {
+        scf.yield
+      }
+      gpu.return
+    }
+  }
+  func.func @main(%here: memref<2xi32>) {
+    %c1 = arith.constant 1 : index
+    %start = gpu.wait async
+    %other = gpu.wait async
+    %a = gpu.launch_func async [%start] @both::@come
+      blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%here: memref<2xi32>)
+    %b = gpu.launch_func async [%other] @both::@come
+      blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%here: memref<2xi32>)
+    gpu.wait [%a, %b]
+    return
+  }
+}
+"""
+
+
+def test_kernels_that_wait_for_each_other() -> None:
+    """The first waits for what the second writes, which is launched after it: told at the line of
+    the loop, by the reference, too. What it finds there already it does not wait for.
+    """
+    arrays = {"here": np.array([0, 1], np.int32)}
+    program = avial_lab.compile(WAITING, arrays=arrays, ranks=1, gpus=1, on="gpu")
+    program.run(check=True)
+    assert arrays["here"].tolist() == [2, 1]
+    arrays["here"][:] = 0, 2
+    for run in (program.run, program.reference):
+        with pytest.raises(AvialError, match="waits for memory that nobody writes") as caught:
+            run()
+        assert caught.value.span is not None
+        line = caught.value.span.text.splitlines()[caught.value.span.line - 1]
+        assert "scf.while" in line

@@ -218,8 +218,11 @@ def timed_out(
     return RunError(
         "\n".join([f"the run did not finish within {seconds:g} s", *lines]),
         span=_span(manifest, rank, step, spans),
-        hint="raise timeout=…, or look for a loop that does not terminate",
+        hint=ENDLESS_HINT,
     )
+
+
+ENDLESS_HINT = "raise timeout=…, or look for a loop that does not terminate"
 
 
 def describe_step(manifest: Manifest, rank: int, step: int, *, device: str = "") -> str:

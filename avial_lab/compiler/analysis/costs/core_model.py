@@ -43,7 +43,7 @@ _TURNS = 12
 """Iterations that are followed to see how fast a recurrence goes on; the first half warms up."""
 
 _DIVISIONS = ("arith.divf", "math.sqrt")
-_SUMS = ("arith.addf", "arith.subf", "math.fma")
+_SUMS = ("arith.addf", "arith.subf")
 
 Place = tuple[int | str, ...]
 """Of an element: its memory's number, and its indices, as far as they are known."""
@@ -51,9 +51,12 @@ Place = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Core:
-    """unit_bytes: what each unit for vectors takes at once."""
+    """unit_bytes: what each unit for vectors takes at once. own_adders: sums have units of their
+    own.
+    """
 
     unit_bytes: int
+    own_adders: bool = False
 
     def once(self, steps: Sequence[Step]) -> float:
         """Cycles of code that nothing overlaps with: until its last result is there."""
@@ -103,7 +106,7 @@ class Core:
         it was just stored, or never changes; of several stores to it the last one is left. places:
         of each turn.
         """
-        arithmetic = divisions = loads = issued = 0.0
+        arithmetic = sums = divisions = loads = issued = 0.0
         stores: dict[Place, float] = {}
         there: set[Place | None] = set()
         fused = _fused(steps)
@@ -111,6 +114,8 @@ class Core:
             wide = max(1.0, step.nbytes / self.unit_bytes) if step.nbytes > step.element else 1.0
             if place is not None:
                 across = _across_lines(step, (place, *later), lanes)
+                if lanes > 1 and _goes_down(place, later[0]):
+                    arithmetic += 1  # its lanes are turned around
                 if step.name in STORES:
                     stores[place] = wide + across * STORE_ACROSS_LINES_CYCLES
                 elif place not in there and place not in invariant:
@@ -127,9 +132,13 @@ class Core:
                 slots = _SLOTS.get(step.name, weight_of(step.name).additions)
                 if step.flags.endswith(FAR):
                     slots = VECTOR_UNITS * FAR_FUNCTION_CYCLES
-                arithmetic += wide * slots
+                if self.own_adders and step.name in _SUMS and fused.isdisjoint(step.operands):
+                    sums += wide
+                else:
+                    arithmetic += wide * slots
         busiest = max(
             arithmetic / VECTOR_UNITS,
+            sums / VECTOR_UNITS,
             divisions,
             loads / LOADS_PER_CYCLE,
             sum(stores.values()),
@@ -167,7 +176,7 @@ def _fused(steps: Sequence[Step]) -> set[int]:
     taken = {
         operand
         for step in steps
-        if step.name in _SUMS and "contract" in step.flags
+        if step.name in (*_SUMS, "math.fma") and "contract" in step.flags
         for operand in step.operands
     }
     return {
@@ -193,6 +202,23 @@ def _across_lines(step: Step, places: Sequence[Place | None], lanes: float) -> f
     return sum(each + nbytes > LINE_BYTES for each in known) / len(known)
 
 
+def _place(step: Step, known: Numbers) -> Place:
+    """Of the element that it loads or stores, the first one of a vector."""
+    found: list[int | str] = [step.operands[memory_of(step.name)]]
+    for k, form in enumerate(step.forms[0] if step.forms else ()):
+        try:
+            found.append(form(known))
+        except (KeyError, ZeroDivisionError):
+            found.append(f"{step.operands} {k}")
+    return tuple(found)
+
+
+def in_lines(steps: Sequence[Step], known: Numbers) -> tuple[int | None, ...]:
+    """Where in a line of the cache each begins that is loaded or stored."""
+    found = (_address(step, _place(step, known)) for step in steps if step.strides)
+    return tuple(None if each is None else each % LINE_BYTES for each in found)
+
+
 def _is_known(place: Place | None) -> bool:
     """Whether all of its indices are."""
     return place is not None and not any(isinstance(each, str) for each in place)
@@ -209,7 +235,7 @@ def _unit_strides(
     steps: Sequence[Step], now: Sequence[Place | None], then: Sequence[Place | None]
 ) -> bool:
     """Whether LLVM makes vectors of such a loop: elements beside each other from iteration to
-    iteration, none of them vectors already.
+    iteration, up or down, none of them vectors already.
     """
     if any(step.nbytes > step.element for step in steps) or not any(s.data for s in steps):
         return False
@@ -219,9 +245,14 @@ def _unit_strides(
         if a[:-1] != b[:-1] or not isinstance(a[-1], int) or not isinstance(b[-1], int):
             return False
         apart = b[-1] - a[-1] if len(a) > 1 else 0
-        if apart != 1 and (apart or step.name in STORES):
+        if abs(apart) != 1 and (apart or step.name in STORES):
             return False
     return True
+
+
+def _goes_down(now: Place | None, then: Place | None) -> bool:
+    """From iteration to iteration, in a loop of unit strides."""
+    return now is not None and then is not None and len(now) > 1 and int(now[-1]) > int(then[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +284,7 @@ class _Flow:
         self._turn += 1
         for step in steps:
             start = max((ready.get(each, 0.0) for each in step.operands), default=0.0)
-            place = self._place(step) if step.name in LOADS or step.name in STORES else None
+            place = _place(step, self.known) if step.name in LOADS or step.name in STORES else None
             self.places.append(place)
             if place is None:
                 start += self._latency(step)
@@ -291,16 +322,6 @@ class _Flow:
                 self.known[step.results[0]] = form(self.known)
             except (KeyError, ZeroDivisionError, ValueError):
                 self.known.pop(step.results[0], None)
-
-    def _place(self, step: Step) -> Place:
-        memory = step.operands[memory_of(step.name)]
-        found: list[int | str] = [memory]
-        for k, form in enumerate(step.forms[0] if step.forms else ()):
-            try:
-                found.append(form(self.known))
-            except (KeyError, ZeroDivisionError):
-                found.append(f"{step.operands} {k}")
-        return tuple(found)
 
     def _latency(self, step: Step) -> float:
         if not step.data or step.name in _FREE:

@@ -218,7 +218,8 @@ def _pass_on(value: ir.Value) -> None:
     for use in value.uses:
         op = use.owner.operation
         if op.name in ("memref.expand_shape", "memref.collapse_shape"):
-            op.result.set_type(beginning_anywhere(op.result.type))
+            with op.location:
+                op.result.set_type(beginning_anywhere(op.result.type))
             _pass_on(op.result)
 
 

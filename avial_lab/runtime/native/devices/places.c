@@ -120,8 +120,7 @@ int64_t avial_memory_limit, avial_last_arrays;
 const int64_t *avial_last_uses, *avial_granules;
 int64_t avial_granule_runs;
 
-/* Of the program: where the step at hand is, what MPI is asked with, and the first error. */
-extern int64_t *avial_journal AVIAL_DEVICE;
+/* Of the program: what MPI is asked with, and the first error. */
 extern int64_t avial_comm AVIAL_DEVICE, avial_byte AVIAL_DEVICE, avial_status_ignore AVIAL_DEVICE,
     avial_error AVIAL_DEVICE;
 
@@ -942,7 +941,8 @@ bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data
         if (a->writes && !wait_for(p, QUEUE_KERNELS, a->out)) return false;
     }
     Launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .data = data, .bytes = bytes,
-                     .offsets = kernel->offsets, .arguments = kernel->arguments, .tag = tag};
+                     .offsets = kernel->offsets, .arguments = kernel->arguments, .tag = tag,
+                     .step = step_at_hand()};
     if (kernel->sizes) {
         memcpy(launch.grid, kernel->sizes, sizeof launch.grid);
         memcpy(launch.block, kernel->sizes + 3, sizeof launch.block);
