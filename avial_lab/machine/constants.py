@@ -144,6 +144,11 @@ LONE_PHASE_STEP_S = 0.25e-6
 """The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an
 AMD EPYC 9004: 80 turns, 0.22 µs each beside what they compute)."""
 
+FIRST_TIME_S = 15e-6
+"""What a phase or task takes more, at most, the first time in a run: code and page tables come from
+memory, branches are not known (PolyBench SMALL on an AMD EPYC 9004, one thread: 6 to 18 µs more
+than modelled in atax, bicg, syr2k, covariance, correlation, which at MEDIUM are not off)."""
+
 EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:
 16 to 64 KiB by version); a longer one waits until its receive is posted."""

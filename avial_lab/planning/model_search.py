@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from avial_lab.core.errors import OptionError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
+from avial_lab.planning.foreseen import NOT_LOWERED
 from avial_lab.planning.model_costs import (
     Configuration,
     Machine,
@@ -129,6 +130,8 @@ class ModelSearch:
         told = [f"infeasible: {reason}" for reason in list(reasons)[:5]]
         if not shown:
             text, told = head, [*told, *self.least]
+        if any(row.simulated_s is not None for row in self.rows):
+            told.append(f"simulated by events; {NOT_LOWERED}")
         return "\n".join([text, *told, *(f"left out: {each}" for each in self.left_out)])
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from avial_lab.core.errors import OptionError
 from avial_lab.planning import stage_degrees
+from avial_lab.planning.foreseen import NOT_LOWERED
 from avial_lab.planning.model_costs import (
     Configuration,
     Layer,
@@ -245,3 +246,10 @@ def test_what_one_lacks() -> None:
     assert nothing.splitlines()[0].endswith("infeasible")
     assert "the least that would do: " in nothing
     assert "12 stages of 4 weights" in search_model(MODEL, 12, MACHINE).explain("1/1/12/1 1f1b")
+
+
+def test_a_table_says_that_simulated_tasks_are_not_compiled() -> None:
+    found = search_model(MODEL, 2, FREE)
+    rows = tuple(replace(row, simulated_s=1.0) for row in found.rows[:1])
+    assert NOT_LOWERED not in str(found)
+    assert NOT_LOWERED in str(replace(found, rows=rows))
