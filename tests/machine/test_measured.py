@@ -146,7 +146,7 @@ def test_what_if_the_links_were_others_the_calls_are_too() -> None:
         ("{call: all-gather, ranks: 2, latency: 1 us}", "all collectives but a barrier"),
         ("{call: barrier, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}", "but a barrier"),
         ("{call: barrier, ranks: 2, latency: 1}", "latency"),
-        ("{call: barrier, latency: 1 us}", "a collective has 'ranks'"),
+        ("{call: barrier, latency: 1 us}", "a collective lacks 'ranks'"),
         ("{call: barrier, ranks: 2, nodes: 1, latency: 1 us}", "stands twice"),
     ],
 )
