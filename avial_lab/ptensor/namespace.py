@@ -29,6 +29,7 @@ from avial_lab.ptensor.aliases import (
 from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.devices import DEFAULT, DEVICES, GPU, MixedArrays, checked, follow
+from avial_lab.ptensor.divisions import watched_division
 from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
@@ -818,6 +819,8 @@ class Namespace(NumpyNames, Library):
             else self._library_function
         )
         function: Callable[..., Array] = make(name)
+        if name in ("floor_divide", "remainder"):
+            function = watched_division(self, name, function)
         if name in BINARY:
             self.plain[name] = function
         made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
