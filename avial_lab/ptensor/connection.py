@@ -654,9 +654,11 @@ class Connection:
         if not isinstance(self.residence, OwnRanks) or self.ranks > 1:
             return None
         part, _ = self.local(memory)
+        if 0 in memory.shape:
+            return np.empty(memory.shape, memory.dtype)
         if part.shape != memory.shape:
             return None
-        if part.size and part.base is not None:
+        if part.base is not None:
             part.flags.writeable = True
         return part
 

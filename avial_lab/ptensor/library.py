@@ -508,7 +508,7 @@ def _axis(axis: int, ndim: int) -> int:
 
 
 def _is_mask(key: Any) -> bool:
-    given = np.asarray(key) if isinstance(key, list) else key
+    given = np.asarray(key) if isinstance(key, list | tuple) else key
     return getattr(given, "dtype", None) == np.dtype(bool)
 
 
@@ -541,7 +541,8 @@ class _Subscripts(NamedTuple):
     def of(xp: Any, x: Array, key: tuple[Any, ...]) -> _Subscripts:
         keys: list[Any] = []
         for each in key:
-            given = np.asarray(each, None if each else np.int64) if isinstance(each, list) else each
+            listed = isinstance(each, list | tuple)
+            given = np.asarray(each, None if each else np.int64) if listed else each
             if _is_truth(given):
                 raise IndexError("a truth value as a subscript is not supported: use xp.where")
             keys.extend(xp.nonzero(xp.asarray(given)) if _is_mask(given) else [given])

@@ -299,6 +299,9 @@ class Namespace(NumpyNames, Library):
     ) -> Array:
         """`start + k * step`, as NumPy computes it."""
         del device  # `follow` has gone to it
+        if dtype is not None:
+            element_of(np.dtype(dtype))
+        start, stop, step = _number(start), _number(stop), _number(step)
         first, end = (0, start) if stop is None else (start, stop)
         kind = (
             np.dtype(dtype)
@@ -324,6 +327,7 @@ class Namespace(NumpyNames, Library):
         endpoint: bool = True, dist: Any = None,
     ) -> Array:  # fmt: skip
         """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
+        start, stop = _number(start), _number(stop)
         del device  # `follow` has gone to it
         parts = num - 1 if endpoint else num
         kind = np.dtype(dtype or np.result_type(float, np.asarray(start), np.asarray(stop)))
@@ -519,10 +523,11 @@ class Namespace(NumpyNames, Library):
         columns = [d for d in range(x2.ndim) if d not in second]
         terms = math.prod(x1.shape[a] for a in first)
         left = self.reshape(
-            self.permute_dims(x1, (*rows, *first)), (-1, terms) if rows else (1, terms)
+            self.permute_dims(x1, (*rows, *first)), (math.prod(x1.shape[d] for d in rows), terms)
         )
         right = self.reshape(
-            self.permute_dims(x2, (*second, *columns)), (terms, -1) if columns else (terms, 1)
+            self.permute_dims(x2, (*second, *columns)),
+            (terms, math.prod(x2.shape[d] for d in columns)),
         )
         shape = (*(x1.shape[d] for d in rows), *(x2.shape[d] for d in columns))
         return self.reshape(self.matmul(left, right), shape)
@@ -608,10 +613,22 @@ class Namespace(NumpyNames, Library):
         if kind == x.dtype:
             return x._view(x._part, x.shape)
         element_of(kind)
-        if kind.itemsize != x.dtype.itemsize:
-            raise TypeError(f"a view of {x.dtype} as {kind}, of another size, is not supported")
-        (made,) = self.mapped("ndarray.view", [x], along=(), options={"dtype": kind})
-        return self._looked_at(x, made, f"bits of the array are looked at as {kind}: copy() them")
+        if kind.itemsize != x.dtype.itemsize or {kind.kind, x.dtype.kind} & {"b", "c"}:
+            raise TypeError(
+                f"a view of {x.dtype} as {kind} is not supported: of another kind of bits"
+            )
+        before, shape = x.dtype, x.shape
+
+        def there(recording: Recording, value: Value) -> Value:
+            return recording.operation("unary", [value], shape, kind, function="bits")
+
+        def back(recording: Recording, _: Value, after: Value) -> Value:
+            return recording.operation("unary", [after], shape, before, function="bits")
+
+        made = self._of(there(self.connection.record(), x.value()))
+        if x.size:
+            self._alias(x, made, x._steps(), there, back)
+        return made
 
     def _looked_at(self, x: Array, made: Array, why_fixed: str) -> Array:
         """A view in NumPy, which here sees no later write: so nobody writes to either while both
@@ -867,8 +884,13 @@ class Namespace(NumpyNames, Library):
             return self.where(self.logical_and(either, among), nan, found)
         odd = self.logical_not(self.isfinite(imag))
         if name == "tanh":
-            odd = self.logical_and(odd, self.equal(real, 0))
-            return self.where(odd, self.add(real, complex(0, math.nan)), found)
+            at_zero = self.logical_and(odd, self.equal(real, 0))
+            found = self.where(at_zero, self.add(real, complex(0, math.nan)), found)
+            parts = self.copysign(1.0, real), self.copysign(0.0, imag)
+            recording = self.connection.record()
+            limit = self._of(recording.complex_of(*(part.value() for part in parts), x.dtype))
+            ends = self.logical_and(self.isinf(real), self.isfinite(imag))
+            return self.where(ends, limit, found)
         limit = self.where(self.greater(real, 0), nan, 0j if name == "exp" else -1 + 0j)
         return self.where(self.logical_and(odd, self.isinf(real)), limit, found)
 
@@ -980,6 +1002,11 @@ class Namespace(NumpyNames, Library):
 
 _INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "memory")
 """That take no operands of a user's, or are of the operand's namespace already."""
+
+
+def _number(x: Any) -> Any:
+    """An array without dimensions as NumPy's number, before anything is recorded."""
+    return np.asarray(x)[()] if isinstance(x, Array) else x
 
 
 def _never(*given: Any) -> Value:

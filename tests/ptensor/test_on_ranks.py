@@ -167,6 +167,17 @@ def test_one_element_a_neighbour(xp: Namespace) -> None:
         np.testing.assert_array_equal(np.asarray(d), 1.0)
 
 
+def test_small_reductions_send_partial_results(xp: Namespace) -> None:
+    """Rows of a small array are not brought together either."""
+    want = np.arange(28_000.0).reshape(700, 40) % 997
+    x = xp.asarray(want)
+    before = xp.report()["bytes_moved"]
+    found = xp.min(x, axis=0)
+    xp.sync()
+    assert xp.report()["bytes_moved"] - before == 40 * 8 * (xp.ranks - 1)
+    np.testing.assert_array_equal(np.asarray(found), want.min(axis=0))
+
+
 def test_writes_to_parts_reach_all_views(xp: Namespace) -> None:
     """Also a write of one element alone, in a program that is compiled."""
     want = np.arange(9000.0).reshape(90, 100)
