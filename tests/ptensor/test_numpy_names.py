@@ -162,7 +162,8 @@ def test_numpys_own_functions_of_our_arrays(line: str) -> None:
 
 
 _NUMPYS = ("np.array(", "np.arange(", "[1, 2]", "np.zeros(", "np.eye(", "fftfreq", "list(b)",
-           "np.asanyarray", "np.vectorize", "np.nonzero([", "np.shape", "np.tri(", "np.logspace")  # fmt: skip
+           "np.asanyarray", "np.vectorize", "np.nonzero([", "np.shape", "np.tri(",
+           "np.logspace")  # fmt: skip
 """In lines with results that are made of lists and numbers, or by what NumPy gives nobody else."""
 
 
