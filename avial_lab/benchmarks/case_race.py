@@ -13,7 +13,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,17 +115,34 @@ def in_rounds(
 
 
 def _wait_for_sleep() -> None:
-    """Until no other thread of this process runs: those of OpenMP and of a BLAS wait for more work
-    for some ms before they sleep, and would keep a core from whoever is next. At most `SLEEP_S`;
-    where the system does not tell (it is no Linux), not at all.
+    """Until no other thread of this process runs, nor one of those that it has started: those of
+    OpenMP and of a BLAS wait for more work for some ms before they sleep, an engine's too, and
+    would keep a core from whoever is next. At most `SLEEP_S`; where the system does not tell (it is
+    no Linux), not at all.
     """
     own = str(threading.get_native_id())
     until = time.perf_counter() + SLEEP_S
     while time.perf_counter() < until:
-        states = (_state(task) for task in Path("/proc/self/task").glob("*") if task.name != own)
-        if "R" not in states:
+        threads = (task for pid in _started_by("self") for task in _threads_of(pid))
+        if "R" not in (_state(task) for task in threads if task.name != own):
             return
         time.sleep(0.001)
+
+
+def _started_by(process: str) -> Iterator[str]:
+    """That process, those that it has started, and theirs."""
+    yield process
+    for task in _threads_of(process):
+        try:
+            started = (task / "children").read_text(encoding="utf-8").split()
+        except OSError:
+            continue
+        for each in started:
+            yield from _started_by(each)
+
+
+def _threads_of(process: str) -> Iterator[Path]:
+    return Path(f"/proc/{process}/task").glob("*")
 
 
 def _state(task: Path) -> str:

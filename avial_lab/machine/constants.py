@@ -51,12 +51,12 @@ LOADS_PER_CYCLE = 2
 """And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
 
 LOAD_ACROSS_LINES_CYCLES = 1
-"""What a load takes more that lies across two lines of the cache, one behind the other (AMD EPYC
-9004, L1, loads of 16, 32 and 64 bytes one after another: 1.1, 1.0, 0.7; Intel 0.5, uops.info)."""
+"""What a load takes more that lies across two lines of the cache (measured on an AMD EPYC 9004, in
+L1, loads of 16, 32 and 64 bytes one after another: 1.1, 1.0, 0.7; AMD's Software Optimization Guide
+for AMD64, 5.2: at least one cycle where it is misaligned). Not measured on Intel."""
 
 STORE_ACROSS_LINES_CYCLES = 2
-"""The same of a store (AMD EPYC 9004, 16, 32 and 64 bytes: 0.9, 1.8, 1.6; Intel since Skylake 1
-to 2)."""
+"""The same of a store (16, 32 and 64 bytes: 0.9, 1.8, 1.6)."""
 
 OPERATIONS_PER_CYCLE = 5
 """That a core begins, of whatever kind, with the arithmetic of their indices beside them (4 to 6
@@ -99,6 +99,11 @@ LAST_CACHE_BYTES_PER_S = 25e9
 MEMORY_BYTES_PER_S = 12e9
 """The same in memory, by one core."""
 
+FOREIGN_CACHE_RATE = 0.5
+"""How fast a core goes through what another process has written into caches, to what it does the
+second time: lines come from that core, pages are looked up anew (AMD EPYC 9004, virtual: 1.3 MB in
+28 µs, then 13; 2.6 MB in 53, then 26)."""
+
 CORES_THAT_FILL_MEMORY = 3
 """So many cores have all that memory can give to a machine, and more of them no more."""
 
@@ -138,6 +143,12 @@ in the first turn of a phase in place of 5 in those after it)."""
 LONE_PHASE_STEP_S = 0.25e-6
 """The same where there is one rank: it looks up what it did the turn before (jacobi-1d SMALL on an
 AMD EPYC 9004: 80 turns, 0.22 µs each beside what they compute)."""
+
+FIRST_TIME_S = 15e-6
+"""What a phase or task takes more, at most, the first time in a run: code and page tables come from
+memory, branches are not known (PolyBench SMALL on an AMD EPYC 9004, one thread: 6 to 18 µs more
+than modelled in atax, bicg, syr2k, covariance, correlation: 1.6 to 5.3 times the model, and 1.0 to
+1.7 at MEDIUM; of 5, 10, 15 and 20 µs the one that told MEDIUM from SMALL well)."""
 
 EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:

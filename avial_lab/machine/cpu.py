@@ -28,6 +28,7 @@ class Cpu:
     `fma`: a product and a sum rounded once, in hardware. `cores`: those that programs may have.
     `halves`: a vector goes through its units in two halves, so that those of half the bytes are as
     fast. `long_integers`: vectors of 64-bit integers are multiplied and converted in hardware.
+    `own_adders`: sums have as many units again as products and fused multiply-adds.
     """
 
     vector_bytes: int = 16
@@ -39,6 +40,7 @@ class Cpu:
     cores: int = 1
     halves: bool = False
     long_integers: bool = False
+    own_adders: bool = False
 
     @property
     def unit_bytes(self) -> int:
@@ -59,7 +61,9 @@ class Cpu:
 def this_cpu() -> Cpu:
     """The one we run on. What the kernel does not report is assumed small."""
     known = cpu_of(platform.machine(), _flags(), data_caches(CACHES))
-    return replace(known, cores=len(cores_of(allowed())), halves=has_halves())
+    return replace(
+        known, cores=len(cores_of(allowed())), halves=has_halves(), own_adders=has_own_adders()
+    )
 
 
 def cpu_of(
@@ -165,6 +169,19 @@ def has_slow_gathers() -> bool:
     it, which AMD's do (Zen 5: 4 times, for 8 lanes that are in L1 and L2).
     """
     return re.search(r"^vendor_id\s*: (AuthenticAMD|HygonGenuine)$", _cpuinfo(), re.M) is not None
+
+
+def has_own_adders() -> bool:
+    """Whether this CPU adds in other units than it multiplies in, as AMD's do since Zen (uops.info:
+    ADDPD in units 2 and 3, MULPD and FMA in 0 and 1).
+    """
+    family = re.search(
+        r"^vendor_id\s*: (?:AuthenticAMD|HygonGenuine)\ncpu family\s*: (\d+)$", _cpuinfo(), re.M
+    )
+    return family is not None and int(family[1]) >= _ZEN
+
+
+_ZEN = 0x17
 
 
 def has_halves() -> bool:

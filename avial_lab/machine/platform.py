@@ -24,6 +24,7 @@ from avial_lab.machine.constants import (
     CORES_THAT_FILL_MEMORY,
     CROWDED_MESSAGE_S,
     EAGER_BYTES,
+    FOREIGN_CACHE_RATE,
     HOST_LINK_BYTES_PER_S,
     HOST_LINK_LATENCY_S,
     LAST_CACHE_BYTES_PER_S,
@@ -156,6 +157,13 @@ class Node:
             if nbytes <= room * cores:
                 return rate * cores
         return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+
+    def foreign_bytes_per_s(self, nbytes: float, cores: int) -> float:
+        """The same of what another process has just written: from the cache of the core that it
+        was on, however many there are that read it, or from memory.
+        """
+        memory = min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
+        return max(memory, self.stream_bytes_per_s(nbytes, 1) * FOREIGN_CACHE_RATE)
 
     @cached_property
     def hardware(self) -> Node:
@@ -417,9 +425,8 @@ class Platform:
 
     def __str__(self) -> str:
         kinds = dict.fromkeys(link.kind for link in self.links)
-        return (
-            f"{self.label}: {count(len(self.nodes), 'node')}, {listed(list(kinds))} ({self.source})"
-        )
+        links = listed(list(kinds)) if kinds else "no links"
+        return f"{self.label}: {count(len(self.nodes), 'node')}, {links} ({self.source})"
 
     def __repr__(self) -> str:
         nodes, links = count(len(self.nodes), "node"), count(len(self.links), "link")

@@ -54,7 +54,7 @@ class Cost:
         he wrote: from the cache that holds it all, or from memory. What was measured stays.
         """
         cores = max(1, self.cores)
-        first_s = nbytes / node.stream_bytes_per_s(written, cores)
+        first_s = nbytes / node.foreign_bytes_per_s(written, cores)
         if first_s <= self.seconds or self.source not in (CostSource.ROOFLINE, CostSource.GUESSED):
             return self
         memory = node.in_memory(written, cores)

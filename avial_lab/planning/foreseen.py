@@ -16,6 +16,9 @@ from avial_lab.planning.memory import HeldMemory
 from avial_lab.planning.schedule import Schedule
 from avial_lab.trace import EventKind, Trace
 
+NOT_LOWERED = "tasks by the roofline, as they are not compiled (a built program's are)"
+"""How long the tasks of a division take that is only looked at."""
+
 
 class Way(enum.IntEnum):
     """Whether a task is of the way forth, the way back, or of both: the last stage turns round."""
@@ -78,4 +81,4 @@ class Foreseen:
 
     def __repr__(self) -> str:
         told = f"{format_seconds(self.trace.makespan_s)}, {format_bytes(max(self.peaks))} a rank"
-        return brief(self, told)
+        return brief(self, f"{told}; {NOT_LOWERED}")

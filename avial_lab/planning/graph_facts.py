@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from avial_lab.core.regions import Region, format_region
 from avial_lab.core.table import ROW_LIMIT, Table, left_out
 from avial_lab.core.words import count, format_bytes, names_range, printable, rank_words
-from avial_lab.machine.devices import ends_words
+from avial_lab.machine.devices import ends_words, place_name
 from avial_lab.planning.critical_path import Critical, critical_path
 from avial_lab.trace import EventKind, Trace
 
 if TYPE_CHECKING:
-    from avial_lab.planning.schedule import Placement, Schedule, Transfer
+    from avial_lab.planning.schedule import DeviceCopy, Placement, Schedule, Transfer
     from avial_lab.planning.task_graph import Access, Dependency, Task, TaskGraph
 
 
@@ -212,6 +212,22 @@ def transfers_between(schedule: Schedule | None) -> dict[tuple[str, str], list[T
     for transfer in () if schedule is None else schedule.transfers:
         found.setdefault((transfer.producer, transfer.consumer), []).append(transfer)
     return found
+
+
+def copies_between(
+    schedule: Schedule | None, before: str, edges: Iterable[Dependency]
+) -> list[DeviceCopy]:
+    """Those that bring what the edges' first task wrote from its device to their second task's."""
+    if schedule is None or not schedule.copies:
+        return []
+    storage_of = {buffer.name: buffer.storage for buffer in schedule.graph.buffers}
+    wanted = {(edge.after, storage_of.get(edge.buffer)) for edge in edges}
+    device, ranks = schedule.placement_of[before].device, schedule.topology.ranks
+    return [
+        copy
+        for copy in schedule.copies
+        if (copy.task, copy.storage) in wanted and place_name(copy.source, ranks) == device
+    ]
 
 
 def access_words(accesses: Iterable[Access], *, most: int = 4) -> str:

@@ -62,13 +62,14 @@ def phase_words(
     all ranks.
     """
     part = "partial " * combining + (f"{storage} " if storage else "")
+    message = part if storage else "partial results " if combining else "messages "
     other = f"rank {peer}" if peer >= 0 else "all ranks"
     if kind is EventKind.COPY:
         return "", f"copy {part}for {phase}"
     if kind is EventKind.SEND:
-        return f"send {part}to {other} for {phase}", f"pack {part}for {phase}"
+        return f"send {message}to {other} for {phase}", f"pack {part}for {phase}"
     verb = "combine" if combining else "unpack"
-    wait = f"wait for {part}from {other}, for {phase}"
+    wait = f"wait for {message}from {other}, for {phase}"
     return wait, f"{verb} {part}for {phase}"
 
 

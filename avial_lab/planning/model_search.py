@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from avial_lab.core.errors import OptionError
 from avial_lab.core.table import Table
 from avial_lab.core.words import brief, count, format_bytes, format_seconds
+from avial_lab.planning.foreseen import NOT_LOWERED
 from avial_lab.planning.model_costs import (
     Configuration,
     Machine,
@@ -129,6 +130,8 @@ class ModelSearch:
         told = [f"infeasible: {reason}" for reason in list(reasons)[:5]]
         if not shown:
             text, told = head, [*told, *self.least]
+        if any(row.simulated_s is not None for row in self.rows):
+            told.append(f"simulated by events; {NOT_LOWERED}")
         return "\n".join([text, *told, *(f"left out: {each}" for each in self.left_out)])
 
 
@@ -249,12 +252,12 @@ def _stages_apart(
     bounded = (space.all_of(len(turns)) - space.given) * len(ways)
     if bounded and not space.is_cut:
         told.append(
-            f"{count(bounded, 'pipeline')} whose stages are divided each by itself: the busiest "
-            f"stage alone takes no less than the best of all, {format_seconds(space.seconds)}"
+            f"{_many(bounded)} whose stages are divided each by itself: what their stages compute "
+            f"and send takes no less than the best of all, {format_seconds(space.seconds)}"
         )
     elif bounded:
         told.append(
-            f"{count(bounded, 'pipeline')} whose stages are divided each by itself: "
+            f"{_many(bounded)} whose stages are divided each by itself: "
             f"{space.given:,} divisions are evaluated, no other takes less than "
             f"{format_seconds(space.least_s)}; the best of all {format_seconds(space.seconds)}"
         )
@@ -264,6 +267,10 @@ def _stages_apart(
     if model.rows >= 2 * MOST_TURNS:
         told.append(f"more than {MOST_TURNS:,} micro-batches: {_of_more_turns(rows)}")
     return kept, tuple(told)
+
+
+def _many(pipelines: int) -> str:
+    return count(pipelines, "pipeline") if pipelines < 10**15 else f"{pipelines:.1e} pipelines"
 
 
 def _of_more_turns(rows: Sequence[SearchRow]) -> str:

@@ -1,6 +1,9 @@
 """What a program took at other sizes: how far off the model was there, for a size that never ran.
 
 Seconds measured and modelled of each task or phase, by size -> seconds of the same at another size.
+
+A task or phase of a small size takes some µs more for code and page tables that are in no cache,
+once in a run: they do not grow with the size. What is left beyond them is taken to.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import cast
 
 from avial_lab.core.cache import Cache
 from avial_lab.core.files import cache_folder
+from avial_lab.machine.constants import FIRST_TIME_S
 
 Place = tuple[str, str]
 """A task or phase, and the device."""
@@ -42,8 +46,8 @@ class OtherSizes:
         self._store().put(self._family, json.dumps(last).encode())
 
     def seconds(self, size: str, modelled: Mapping[Place, float]) -> dict[Place, float]:
-        """The model times what it was off by at the size whose seconds were nearest; of what ran at
-        another size than `size` alone.
+        """The model times what it was off by at the size whose seconds were nearest, but for what a
+        run takes more for its first time; of what ran at another size than `size` alone.
         """
         known: dict[Place, list[tuple[float, float]]] = {}
         for other, rows in self._stored().items():
@@ -53,7 +57,8 @@ class OtherSizes:
         for place, now in modelled.items():
             if place in known and now > 0:
                 taken, said = min(known[place], key=lambda each: abs(math.log(each[1] / now)))
-                found[place] = now * taken / said
+                first_s = min(max(taken - said, 0.0), FIRST_TIME_S)
+                found[place] = now * (taken - first_s) / said + first_s
         return found
 
     def _stored(self) -> dict[str, list[tuple[str, str, float, float]]]:

@@ -205,7 +205,7 @@ def _as_written(turns: Turns, costs: Sequence[ShareCost], topology: Topology) ->
     """
     found, left = list(costs), float(sum(storage.nbytes for storage in turns.storages))
     which, hardware = topology.rank_hardware
-    rates = np.array([node.stream_bytes_per_s(left, cores) for node, cores in hardware])
+    rates = np.array([node.foreign_bytes_per_s(left, cores) for node, cores in hardware])
     seen: set[int] = set()
     rows: list[list[int]] = turns.turns.tolist()
     for phase, number, *_ in rows:

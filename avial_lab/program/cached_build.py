@@ -25,7 +25,7 @@ from avial_lab.core.errors import (
     InternalError,
     ScheduleError,
 )
-from avial_lab.machine.real_gpus import chips_here
+from avial_lab.machine.real_gpus import chips_here, gpus_here
 from avial_lab.planning.task_graph import Group, Task
 from avial_lab.program.compiler_client import save_reproducer, shared_compiler
 
@@ -69,7 +69,7 @@ def _chips_for(question: Build) -> tuple[str, ...]:
     found = chips_here() if asks else ()
     if options.driver == "cuda" and not found:
         raise ScheduleError(
-            "no GPU of NVIDIA's was found on this machine",
+            f"no GPU of NVIDIA's was found on this machine: {gpus_here().missing}",
             hint="leave out --driver cuda: an emulated GPU runs the same kernels",
         )
     return found

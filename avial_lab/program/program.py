@@ -56,6 +56,7 @@ from avial_lab.core.errors import (
     CellSpan,
     CheckError,
     CompilerCrash,
+    CompilerTimeout,
     OptionError,
     RunError,
 )
@@ -116,7 +117,7 @@ from avial_lab.runtime.native.device_values import on_host
 from avial_lab.runtime.rank import in_place
 from avial_lab.runtime.rank.exchange import caller_arrays
 from avial_lab.runtime.rank.job import Options
-from avial_lab.runtime.rank.outcome import DEATH_HINTS
+from avial_lab.runtime.rank.outcome import DEATH_HINTS, ENDLESS_HINT
 from avial_lab.runtime.rank.output import Printed
 from avial_lab.runtime.rank.parcels import as_bytes
 from avial_lab.runtime.rank.threads import Threads
@@ -398,15 +399,19 @@ class Program:
         machine = None if topology is None else topology_called(topology)
         most = machine.ranks if machine is not None else os.cpu_count() or 1
         found: dict[int, tuple[Trace, int]] = {}
+        least: dict[int, float] = {}
         measured = False
         for n in sorted(set(ranks)) or powers(most):
             gpus = n if self.question.options.on == GPU_FAMILY else 0
             on = Topology.local(n, gpus=gpus) if machine is None else machine.first(n)
             walked = self._walked(on, trips)
             found[n] = simulated_turns(walked.turns, walked.costs, on), walked.turns.sent[0]
+            free = on.never_waiting
+            if free is not None:
+                least[n] = simulated_turns(walked.turns, walked.costs, free).makespan_s
             measured |= bool(walked.costs.profile)
         label = machine.speeds.label if machine is not None else "this machine"
-        return scaling_of(found, label, measured=measured)
+        return scaling_of(found, label, least=least, measured=measured)
 
     def costs(self, topology: Topology | None = None) -> Costs:
         """What is known of the seconds of its tasks; earlier runs count on their own machine."""
@@ -876,6 +881,8 @@ class Program:
                 result: Referenced = shared_compiler().ask(question, timeout_s=timeout)
             except CompilerCrash as crash:
                 step = _step_in(journal)
+                if isinstance(crash, CompilerTimeout):
+                    crash.hint = f"{ENDLESS_HINT}; {crash.hint}"
                 if step < 0:
                     raise
                 raise self._reference_ended(step, crash.message, crash.hint) from None

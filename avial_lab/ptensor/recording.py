@@ -33,7 +33,16 @@ from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.aliases import Alias
 from avial_lab.ptensor.elements import memory_type, value_type
 from avial_lab.ptensor.layouts import DEFAULT, attribute_of
-from avial_lab.ptensor.rerolling import MEMORY, VALUE, Carried, Loop, Statement, rerolled
+from avial_lab.ptensor.rerolling import (
+    MEMORY,
+    MOST_IN_TURN,
+    VALUE,
+    Carried,
+    Loop,
+    Statement,
+    rerolled,
+    turn_of,
+)
 from avial_lab.runtime.rank.holders import Resident
 from avial_lab.runtime.rank.interpreter import INTEGERS, OF_MEMORY, REALS, Operation, Part
 
@@ -290,6 +299,7 @@ class Recording:
     written: set[str] = field(default_factory=set)
     kinds: set[_Form] = field(default_factory=set)
     watched: int = 0
+    fewest: int = MOST_STATEMENTS
     device: str = "default"
     ranks: int = 1
     watched_for: dict[tuple[str, Line | None], Memory] = field(
@@ -319,9 +329,25 @@ class Recording:
             self.watched = 0
             if self._results() > MOST_RESULTS:
                 return not for_certain or (gc.collect() >= 0 and self._results() > MOST_RESULTS)
-        if self.watches > MOST_WATCHES:
+        if len(self.kinds) > MOST_KINDS or self.watches > MOST_WATCHES:
             return True
-        return len(self.statements) > MOST_STATEMENTS or len(self.kinds) > MOST_KINDS
+        return len(self.statements) > MOST_STATEMENTS and self._may_end(for_certain=for_certain)
+
+    def _may_end(self, *, for_certain: bool) -> bool:
+        """Of turns of a loop, where the fewest arrays are to be kept: so recordings of the same
+        turns end at the same place of one, and are the same text.
+        """
+        turn = turn_of([statement.form for statement in self.statements[-2 * MOST_IN_TURN :]])
+        more = len(self.statements) - MOST_STATEMENTS
+        if not turn or more > 2 * turn:
+            return True
+        if for_certain:
+            gc.collect()
+        results = self._results()
+        if more <= turn:
+            self.fewest = min(self.fewest, results)
+            return False
+        return results <= self.fewest
 
     def _results(self) -> int:
         self.alive = [each for each in self.alive if each() is not None]

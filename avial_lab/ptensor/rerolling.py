@@ -65,6 +65,18 @@ class Carried:
     begin: str
 
 
+def turn_of(kinds: Sequence[object]) -> int:
+    """How long the turns are that these end with; 0 where the last two of none are the same.
+
+    >>> turn_of(["begin", "a", "b", "a", "a", "b", "a"])
+    3
+    """
+    for period in range(1, min(MOST_IN_TURN, len(kinds) // 2) + 1):
+        if kinds[-period:] == kinds[-2 * period : -period]:
+            return period
+    return 0
+
+
 def rerolled(statements: Sequence[Statement], own: Collection[str] = ()) -> list[Statement | Loop]:
     """The statements with loops in place of turns that are the same. own: the memories that nobody
     knows before or behind them: those that a turn alone mentions may be another one's.

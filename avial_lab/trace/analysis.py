@@ -20,6 +20,9 @@ Interval = tuple[float, float]
 Arrival = tuple[Event | None, float]
 """What a wait ended by: when that was, and the last event before it where it happened."""
 
+ROUNDING = 1e-12
+"""Of a run's time, what sums of its events' times may be off."""
+
 
 @dataclass(frozen=True)
 class Share:
@@ -305,7 +308,9 @@ def slack(trace: Trace) -> Mapping[int, float]:
         for waiter, at in waiters[id(event)]:
             bounds.append(latest[id(waiter)] - _needs(waiter, arrivals) - (at - event.end_s))
         latest[id(event)] = min(bounds)
-    return {id(event): max(0.0, latest[id(event)] - event.end_s) for event in trace.events}
+    rounding = ROUNDING * (end - trace.begin_s)
+    spare = {id(event): latest[id(event)] - event.end_s for event in trace.events}
+    return {key: seconds if seconds > rounding else 0.0 for key, seconds in spare.items()}
 
 
 def _causes_last(

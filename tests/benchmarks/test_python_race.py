@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,16 @@ def test_each_turn_begins_when_the_threads_before_it_sleep(
     monkeypatch.setattr(case_race, "_state", lambda _: next(states))
     in_rounds({"one": Times()}, {"one": lambda: 1.0}, 2)
     assert next(states, "all") == "all"
+
+
+@pytest.mark.skipif(
+    not any(Path("/proc/self/task").glob("*/children")), reason="the system does not tell"
+)
+def test_threads_of_processes_that_were_started_count() -> None:
+    """Engines are such, and their threads wait for work like those here."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        assert str(child.pid) in set(case_race._started_by("self"))
+        child.communicate()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -510,16 +510,19 @@ def test_a_rank_that_was_gone_before_anybody_looked(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.mpi
-def test_a_run_that_never_ends() -> None:
-    program = compiled(FOREVER)
+@pytest.mark.parametrize(("arch", "device"), [("cpu", "cpu0"), ("sm_80", "gpu0 (emulated)")])
+def test_a_run_that_never_ends(arch: str, device: str) -> None:
+    """A kernel has come to nothing but its queue when its rank waits for it: it is named, too."""
+    text = small(FOREVER, target=f'%cpu = avial.target {{arch = "{arch}"}}')
+    arrays = {"a": np.arange(20), "b": np.zeros(20, np.int64)}
+    program = avial_lab.compile(text, arrays=arrays, ranks=1, gpus=1, cell="In [4]")
     error = with_limits(
         lambda limit_s: ended(program, RunError, timeout=limit_s),
         lambda error: "in task 't'" in error.message,
     )
-    assert re.sub(r"[\d.]+ s", "LIMIT", error.message) == snapshot("""\
-the run did not finish within LIMIT
-  rank 0 is in task 't' on cpu0\
-""")
+    assert re.sub(r"[\d.]+ s", "LIMIT", error.message) == (
+        f"the run did not finish within LIMIT\n  rank 0 is in task 't' on {device}"
+    )
     assert str(error.span) == "In [4]:4:3"
 
 

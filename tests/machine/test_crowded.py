@@ -31,6 +31,14 @@ def test_a_message_waits_for_a_core_where_ranks_share_it(ranks: int, seconds: fl
     assert _machine(ranks).speeds.nodes[0].delay_s(ranks) == pytest.approx(seconds)
 
 
+def test_without_waiting_for_a_core_messages_come_at_once() -> None:
+    assert _machine(2).never_waiting is None
+    free = _machine(4).never_waiting
+    assert free is not None
+    assert free.speeds.nodes[0].delay_s(4) == 0
+    assert free.share_of_core.tolist() == [0.5] * 4
+
+
 def test_who_waits_keeps_its_part_of_a_core() -> None:
     """One task on one of the ranks, the others have nothing to do but look for messages."""
     graph = build_dag([Task("t", Target("any"), (), ())], (), ())

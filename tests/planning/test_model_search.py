@@ -11,6 +11,7 @@ import pytest
 
 from avial_lab.core.errors import OptionError
 from avial_lab.planning import stage_degrees
+from avial_lab.planning.foreseen import NOT_LOWERED
 from avial_lab.planning.model_costs import (
     Configuration,
     Layer,
@@ -144,6 +145,28 @@ def test_where_too_many_are_left_their_bound_is_told(monkeypatch: pytest.MonkeyP
         assert space.least_s <= least * (1 + 1e-12)
 
 
+def test_what_could_be_faster_is_given() -> None:
+    """With half of all divisions to beat, by any schedule: those that do are among the given."""
+    for seed in range(4, 8):
+        rng = np.random.default_rng(seed)
+        model, machine = random_model(rng), replace(random_machine(rng), memory_bytes=1e12)
+        seconds = {
+            (p, k, each): min(
+                closed_form(model, Configuration(p=p, k=k, schedule=way, inside=each), machine)[0]
+                for way in ("gpipe", "1f1b", "zero-bubble")
+            )
+            for p in range(2, min(4, len(model.layers)) + 1)
+            for k in (1, 4)
+            for each in divisions(model, 5, p, k)
+            if len({*each}) > 1
+        }
+        to_beat = float(np.median([*seconds.values()]))
+        space = stage_degrees.DividedStages(model, 5, machine, to_beat)
+        given = {(c.p, c.k, c.inside) for batch in space.batches((1, 4)) for c in batch}
+        assert {each for each, s in seconds.items() if s < to_beat * (1 - 1e-12)} <= given
+        assert len(given) < len(seconds)
+
+
 def divisions(model: ModelCosts, devices: int, p: int, k: int) -> Iterator[Inside]:
     """(d, h) of each stage, where its rows and columns suffice."""
     some = [(d, h) for d in range(1, devices) for h in range(1, devices) if d * h < devices]
@@ -166,7 +189,7 @@ def test_stages_divided_each_by_itself() -> None:
     assert found.best is not None
     assert found.best.words == "pipeline 2 x 4 zero-bubble, data 2 in 0"
     assert found.best.configuration.name == "2x1+1x1/2/4 zero-bubble"
-    assert "pipelines whose stages are divided each by itself: the busiest stage" in str(found)
+    assert "pipelines whose stages are divided each by itself: what their stages" in str(found)
     assert found.explain("2x1+1x1/2/4 zero-bubble", "data 3")
 
 
@@ -223,3 +246,10 @@ def test_what_one_lacks() -> None:
     assert nothing.splitlines()[0].endswith("infeasible")
     assert "the least that would do: " in nothing
     assert "12 stages of 4 weights" in search_model(MODEL, 12, MACHINE).explain("1/1/12/1 1f1b")
+
+
+def test_a_table_says_that_simulated_tasks_are_not_compiled() -> None:
+    found = search_model(MODEL, 2, FREE)
+    rows = tuple(replace(row, simulated_s=1.0) for row in found.rows[:1])
+    assert NOT_LOWERED not in str(found)
+    assert NOT_LOWERED in str(replace(found, rows=rows))

@@ -8,6 +8,7 @@ import pytest
 
 import avial_lab
 from avial_lab.core.cache import Cache
+from avial_lab.machine.constants import FIRST_TIME_S
 from avial_lab.planning.costs import CostSource
 from avial_lab.planning.other_sizes import OtherSizes
 from avial_lab.planning.phase_costs import PhaseCosts
@@ -23,12 +24,22 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_model_is_off_as_it_was_at_the_nearest_size() -> None:
     known = OtherSizes("f")
-    known.remember("small", {S: 3e-3, T: 1.0}, {S: 1e-3})
-    known.remember("large", {S: 5.0}, {S: 1.0})
-    assert known.seconds("mine", {S: 2e-3, T: 1.0}) == {S: pytest.approx(6e-3)}
-    assert known.seconds("mine", {S: 0.8}) == {S: pytest.approx(4.0)}
-    assert known.seconds("large", {S: 0.8}) == {S: pytest.approx(2.4)}
+    first_s = FIRST_TIME_S  # in each run, once
+    known.remember("small", {S: 3e-3 + first_s, T: 1.0}, {S: 1e-3})
+    known.remember("large", {S: 5.0 + first_s}, {S: 1.0})
+    assert known.seconds("mine", {S: 2e-3, T: 1.0}) == {S: pytest.approx(6e-3 + first_s)}
+    assert known.seconds("mine", {S: 0.8}) == {S: pytest.approx(4.0 + first_s)}
+    assert known.seconds("large", {S: 0.8}) == {S: pytest.approx(2.4 + first_s)}
     assert OtherSizes("another").seconds("mine", {S: 0.8}) == {}
+
+
+@pytest.mark.parametrize(("taken", "seconds"), [(8e-6, 1e-3 + 6e-6), (1e-6, 0.5e-3)])
+def test_what_a_small_size_takes_for_its_first_time_does_not_grow(
+    taken: float, seconds: float
+) -> None:
+    known = OtherSizes("f")
+    known.remember("small", {S: taken}, {S: 2e-6})
+    assert known.seconds("mine", {S: 1e-3}) == {S: pytest.approx(seconds)}
 
 
 @pytest.mark.parametrize("entry", [b"", b"[1]", b'{"a": 1}', b'{"a": [["S", "cpu0", 1]]}'])
@@ -73,7 +84,7 @@ def test_a_run_at_one_size_tells_another() -> None:
     walked = small._walked(None, None)
     modelled = walked.costs.seconds(walked.turns, walked.topology)
     size, known = small._sizes(None)
-    known.remember(size, {place: 1000 * s for place, s in modelled.items()}, modelled)
+    known.remember(size, {place: 1e6 * s for place, s in modelled.items()}, modelled)
     (phase,) = large._sources()
     assert large._sources()[phase] == "another size"
     assert large.simulate().makespan_s > 100 * before

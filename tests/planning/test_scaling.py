@@ -42,6 +42,12 @@ def test_it_says_why_they_stop(told: dict[str, float], reason: str) -> None:
     assert reason in scaling.why
 
 
+def test_ranks_that_share_cores_are_told_a_range() -> None:
+    scaling = _scaling(_point(1, 8e-3), _point(4, 4e-3, least_s=1e-3))
+    assert scaling.table.rows[1][1] == "1 ms to 4 ms"
+    assert [point.took for point in scaling.points] == ["8 ms", "1 ms to 4 ms"]
+
+
 def test_four_times_the_ranks_have_to_pay_twice() -> None:
     """1.15 for four times as many is less than 1.1 for each twice."""
     scaling = _scaling(_point(1, 1.15), _point(4, 1.0))

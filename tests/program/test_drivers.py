@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from ctypes.util import find_library
 from pathlib import Path
@@ -17,7 +20,8 @@ from avial_lab.machine import real_gpus
 from avial_lab.machine.devices import CUDA, EMULATED_GPU
 from avial_lab.machine.topology import Topology, with_real_gpus
 from avial_lab.program import cached_build
-from tests.runtime.native.builds import built
+from tests.runtime.native.builds import built, write_sources
+from tests.runtime.native.devices.test_devices import SOURCES
 
 TWO = """
 int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
@@ -85,6 +89,41 @@ def test_a_gpu_of_this_machine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(cached_build, "chips_here", lambda: ("sm_80",))
     with pytest.raises(ScheduleError, match="sm_90"):
         deck()  # which an older one does not run
+
+
+FAULT = """
+import numpy as np, avial_lab
+from avial_lab.core.errors import RunError
+from tests.program.test_on_device import DOUBLE, TASKS
+for text in (DOUBLE, TASKS):
+    arrays = {name: np.full(1000, 7, np.float32) for name in "xyz"}
+    arrays.pop("z") if text is DOUBLE else None
+    how = {"on": "gpu"} if text is DOUBLE else {}
+    try:
+        avial_lab.compile(text, arrays=arrays, ranks=1, gpus=1, **how).run()
+    except RunError as error:
+        print(error)
+    assert all((array == 7).all() for array in arrays.values())
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_that_takes_the_gpu_down_is_told_at_its_line(tmp_path: Path) -> None:
+    """A stand-in for NVIDIA's driver, whose context is lost with the first launch."""
+    fake = SOURCES / "fake_cuda.c"
+    flags = ["-shared", "-I", ".", "-o", "libcuda.so.1", str(fake)]
+    assert built(flags, write_sources(tmp_path)) == ""
+    told = subprocess.run(
+        [sys.executable, "-c", FAULT], capture_output=True, text=True, check=True,
+        env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_FAULT": "719"},
+    ).stdout  # fmt: skip
+    loops, tasks = told.split("rank 0 of 1 failed ")[1:]
+    assert "(CUDA error 719); found when the results came back" in loops
+    assert loops.startswith("in task 'S1' on gpu0:")
+    assert "<program>:3:3\n  affine.for" in loops
+    assert tasks.startswith("copying y[0:100] from gpu0 to cpu0 (for task 't2')")
+    assert "<program>:4:3\n  %t1 = avial.task" in tasks
+    assert told.count("Hint: what was on the GPU is lost, and nothing else") == 2
 
 
 def test_emulated_ones_say_so() -> None:

@@ -479,3 +479,163 @@ def test_a_whole_program_prints_what_it_prints_there() -> None:
         assert head.endswith("rank = 1 offset = 0 sizes = [6] strides = [1] data = ")
         assert row == f"[{',  '.join([str(total)] * 6)}]"
         assert rest == [head, row, f"( {total}, {total} )"]
+
+
+STUB = """
+func.func private @stub(%a: memref<?xf32>, %b: memref<?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %most = arith.constant 20 : i32
+  %block = gpu.block_id x
+  %width = gpu.block_dim x
+  %first = arith.muli %block, %width : index
+  %thread = gpu.thread_id x
+  %at = arith.addi %first, %thread : index
+  %number = arith.index_cast %at : index to i32
+  %row = arith.index_cast %number : i32 to index
+  %within = arith.cmpi slt, %number, %most : i32
+  scf.if %within {
+    %sum = affine.for %k = 0 to 4 iter_args(%so_far = %zero) -> (f32) {
+      %v = affine.load %a[%k + symbol(%row) * 4] : memref<?xf32>
+      %next = arith.addf %so_far, %v : f32
+      affine.yield %next : f32
+    }
+    affine.store %sum, %b[symbol(%row)] : memref<?xf32>
+  }
+  return
+}
+func.func @main(%a: memref<?xf32>, %b: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%x, %y, %z) in (%u = %c2, %v = %c1, %w = %c1)
+             threads(%i, %j, %k) in (%l = %c16, %m = %c1, %n = %c1) {
+    func.call @stub(%a, %b) : (memref<?xf32>, memref<?xf32>) -> ()
+    gpu.terminator
+  }
+  return
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_a_launch_calls_what_knows_its_thread(on: str) -> None:
+    """Polygeist's device stubs, whose affine accesses have the thread's number as a symbol."""
+    a, b = np.arange(80, dtype=np.float32), np.zeros(20, np.float32)
+    avial_lab.compile(STUB, arrays={"a": a, "b": b}, function="main", on=on, ranks=1).run(
+        check=True
+    )
+    np.testing.assert_array_equal(b, a.reshape(20, 4).sum(axis=1))
+
+
+CONTRACT = """
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+func.func @product(%a: memref<8x4xNARROW>, %b: memref<4x8xNARROW>, %c: memref<8x8xWIDE>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %low = arith.constant ZERO : NARROW
+  %high = arith.constant ZERO : WIDE
+  gpu.launch blocks(%x, %y, %z) in (%u = %c1, %v = %c1, %w = %c1)
+             threads(%i, %j, %k) in (%l = %c1, %m = %c1, %n = %c1) {
+    %p = vector.transfer_read %a[%c0, %c0], %low : memref<8x4xNARROW>, vector<8x4xNARROW>
+    %q = vector.transfer_read %b[%c0, %c0], %low : memref<4x8xNARROW>, vector<4x8xNARROW>
+    %r = vector.transfer_read %c[%c0, %c0], %high : memref<8x8xWIDE>, vector<8x8xWIDE>
+    %s = vector.contract {indexing_maps = [#a, #b, #c],
+        iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>}
+        %p, %q, %r : vector<8x4xNARROW>, vector<4x8xNARROW> into vector<8x8xWIDE>
+    vector.transfer_write %s, %c[%c0, %c0] : vector<8x8xWIDE>, memref<8x8xWIDE>
+    gpu.terminator
+  }
+  return
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("narrow", "wide"), [("f16", "f32"), ("i8", "i32")])
+def test_a_product_whose_sums_are_wider(narrow: str, wide: str) -> None:
+    """Sums that the narrow type could not hold."""
+    kinds = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
+    text = CONTRACT.replace("NARROW", narrow).replace("WIDE", wide)
+    text = text.replace("ZERO", "0.0" if wide == "f32" else "0")
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-99, 99, shape).astype(kinds[narrow]) for shape in ((8, 4), (4, 8)))
+    c = np.full((8, 8), 100_000, kinds[wide])
+    want = c + a.astype(kinds[wide]) @ b.astype(kinds[wide])
+    avial_lab.compile(text, arrays={"a": a, "b": b, "c": c}, on="gpu", ranks=1).run(check=True)
+    np.testing.assert_array_equal(c, want)
+
+
+GATHER = """
+memref.global "private" @table : memref<8xi32> = dense<[7, 6, 5, 4, 3, 2, 1, 0]>
+func.func @f(%out: memref<4xi32>) {
+  %c0 = arith.constant 0 : index
+  %table = memref.get_global @table : memref<8xi32>
+  %at = arith.constant dense<[3, 4, 2, 1]> : vector<4xi32>
+  %mask = arith.constant dense<[true, false, true, true]> : vector<4xi1>
+  %pass = arith.constant dense<-5> : vector<4xi32>
+  %v = vector.gather %table[%c0] [%at], %mask, %pass
+    : memref<8xi32>, vector<4xi32>, vector<4xi1>, vector<4xi32> into vector<4xi32>
+  vector.store %v, %out[%c0] : memref<4xi32>, vector<4xi32>
+  return
+}"""
+
+
+@pytest.mark.slow
+def test_a_table_that_vectors_are_gathered_from() -> None:
+    """It was taken for written."""
+    out = np.zeros(4, np.int32)
+    avial_lab.compile(GATHER, arrays={"out": out}, ranks=2).run(check=True)
+    assert out.tolist() == [4, -5, 5, 6]
+
+
+WAITING = """
+module attributes {gpu.container_module} {
+  gpu.module @both {
+    gpu.func @come(%here: memref<2xi32>) kernel {
+      %first = arith.constant 0 : index
+      %second = arith.constant 1 : index
+      %none = arith.constant 0 : i32
+      %one = arith.constant 1 : i32
+      %wanted = memref.load %here[%second] : memref<2xi32>
+      %before = memref.atomic_rmw addi %one, %here[%first] : (i32, memref<2xi32>) -> i32
+      scf.while : () -> () {
+        %now = memref.atomic_rmw addi %none, %here[%first] : (i32, memref<2xi32>) -> i32
+        %few = arith.cmpi slt, %now, %wanted : i32
+        scf.condition(%few)
+      } do {
+        scf.yield
+      }
+      gpu.return
+    }
+  }
+  func.func @main(%here: memref<2xi32>) {
+    %c1 = arith.constant 1 : index
+    %start = gpu.wait async
+    %other = gpu.wait async
+    %a = gpu.launch_func async [%start] @both::@come
+      blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%here: memref<2xi32>)
+    %b = gpu.launch_func async [%other] @both::@come
+      blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%here: memref<2xi32>)
+    gpu.wait [%a, %b]
+    return
+  }
+}
+"""
+
+
+def test_kernels_that_wait_for_each_other() -> None:
+    """The first waits for what the second writes, which is launched after it: told at the line of
+    the loop, by the reference, too. What it finds there already it does not wait for.
+    """
+    arrays = {"here": np.array([0, 1], np.int32)}
+    program = avial_lab.compile(WAITING, arrays=arrays, ranks=1, gpus=1, on="gpu")
+    program.run(check=True)
+    assert arrays["here"].tolist() == [2, 1]
+    arrays["here"][:] = 0, 2
+    for run in (program.run, program.reference):
+        with pytest.raises(AvialError, match="waits for memory that nobody writes") as caught:
+            run()
+        assert caught.value.span is not None
+        line = caught.value.span.text.splitlines()[caught.value.span.line - 1]
+        assert "scf.while" in line

@@ -57,6 +57,21 @@ def test_a_heat_equation(xp: Namespace) -> None:
     assert program.plan.bytes_moved <= 40 * 2 * 2 * 20 * 8
 
 
+@pytest.mark.slow
+def test_a_star_of_what_changes_everywhere(xp: Namespace) -> None:
+    """Its halo is as wide for many turns as for one, and moves once."""
+    given, before = np.random.default_rng(0).random((900, 700)), xp.connection.bytes_moved
+    found: list[np.ndarray] = []
+    for namespace in (np, xp):
+        x, out = namespace.asarray(given), namespace.zeros((900, 700))
+        for _ in range(70):
+            out[2:-2, 1:] += 0.5 * (x[4:, 1:] - x[:-4, 1:]) - x[3:-1, :-1]
+            x = x * 1.01
+        found.append(np.asarray(out))
+    np.testing.assert_array_equal(found[1], found[0])
+    assert xp.connection.bytes_moved - before < given.nbytes // 10
+
+
 def test_arrays_stay_where_they_are(xp: Namespace) -> None:
     """What is aligned moves nothing, in any number of runs; what comes of it lies the same way."""
     x = xp.asarray(np.arange(30.0).reshape(10, 3))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from avial_lab.ptensor import recording
 from tests.ptensor.local import local_namespace
 from tests.quick import examples
 
@@ -152,6 +153,25 @@ def test_a_loop_that_hands_values_on_is_a_loop(steps: int) -> None:
     text = xp.connection.texts[0]
     assert text.count("affine.for") == (steps > 8)
     assert len(text.splitlines()) < 250
+
+
+def test_recordings_of_the_same_turns_are_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end where a turn does, and are compiled once."""
+    xp = local_namespace()
+    connection = xp.connection
+    monkeypatch.setattr(recording, "MOST_STATEMENTS", 200)
+    full = lambda: connection.recording.is_full() and connection.run()  # noqa: E731
+    monkeypatch.setattr(connection, "run_if_full", full)
+    found: list[np.ndarray] = []
+    for namespace in (np, xp):
+        s = namespace.asarray(np.array([1.0, 2.0, 3.0]))
+        for _ in range(80):
+            x, y, z = s[0], s[1], s[2]
+            s = s + 0.01 * namespace.stack([y - x, x * (28.0 - z) - y, x * y])
+        found.append(np.asarray(s))
+    np.testing.assert_array_equal(found[1], found[0])
+    assert len(connection.texts) > 5
+    assert len(set(connection.texts)) <= 3
 
 
 def test_what_was_read_before_an_assignment_stays() -> None:

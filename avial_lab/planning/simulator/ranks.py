@@ -331,7 +331,7 @@ def _computing(
 ) -> list[float]:
     """Seconds of each task in the order of `steps`; what it uses is put into `shares`. The caller
     has written all arrays of a program before it runs: they come from the cache that holds them
-    all, or from memory.
+    all, or from memory. (Less than the nearest cache is not looked at.)
     """
     graph, topology, placed = schedule.graph, schedule.topology, schedule.placement_of
     whole = sum(storage.nbytes for storage in graph.storages)

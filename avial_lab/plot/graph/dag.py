@@ -15,9 +15,10 @@ from itertools import pairwise
 from math import ceil
 
 from avial_lab.core.words import count, format_bytes, names_range, sentence
+from avial_lab.machine.devices import place_name
 from avial_lab.planning import graph_facts
 from avial_lab.planning.critical_path import Critical
-from avial_lab.planning.schedule import Placement, Schedule
+from avial_lab.planning.schedule import DeviceCopy, Placement, Schedule
 from avial_lab.planning.task_graph import Dependency, Hazard, Task, TaskGraph, TaskKind
 from avial_lab.plot import svg
 from avial_lab.plot.frame import SMALLEST_WIDTH, LegendItem, device_item, framed, line_item
@@ -151,12 +152,19 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) 
             label.append(f"and {len(edges) - 3} more")
         if sent:
             label.append(f"rank {sent[0].source} → {sent[0].dest}")
+        copied = graph_facts.copies_between(schedule, before, edges)
+        if copied:
+            label.append(f"copied {_copy_ends(copied[0], schedule)}")
         tooltip = f"{after} waits for {before}: " + "; ".join(
             f"{edge_words(edge)} {graph_facts.region_words(edge.region)}".strip()
             for edge in edges[:12]
         )
         tooltip += "".join(
             f"\nsends {t.storage}{t.box}, {format_bytes(t.nbytes)}" for t in sent[:6]
+        )
+        tooltip += "".join(
+            f"\ncopies {c.storage}{c.box}, {format_bytes(c.nbytes)}, {_copy_ends(c, schedule)}"
+            for c in copied[:6]
         )
         data = any(edge.hazard is Hazard.READ_AFTER_WRITE for edge in edges)
         links.append(
@@ -166,6 +174,12 @@ def _task_view(graph: TaskGraph, schedule: Schedule | None, critical: Critical) 
             )
         )  # fmt: skip
     return View(vertices, tuple(links))
+
+
+def _copy_ends(copy: DeviceCopy, schedule: Schedule | None) -> str:
+    assert schedule is not None, "what is copied has been placed"
+    source, dest = (place_name(p, schedule.topology.ranks) for p in (copy.source, copy.dest))
+    return f"{source} → {dest}"
 
 
 def _task_vertex(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import ceil, log2
 
-from avial_lab.core.words import count, format_seconds
+from avial_lab.core.words import count
 from avial_lab.planning.scaling import Point, Scaling
 from avial_lab.plot import svg
 from avial_lab.plot.frame import LegendItem, framed
@@ -60,14 +60,13 @@ def scaling_summary(scaling: Scaling) -> str:
     best = scaling.best
     return (
         f"on {scaling.label}, simulated: fastest on {count(best.ranks, 'rank')}, "
-        f"{format_seconds(best.makespan_s)}, {scaling.speedup(best):.2g} times "
+        f"{best.took}, {scaling.speedup(best):.2g} times "
         f"{count(scaling.points[0].ranks, 'rank')}"
     )
 
 
 def _words(scaling: Scaling, point: Point) -> str:
-    took = format_seconds(point.makespan_s)
-    return f"{count(point.ranks, 'rank')}: {took}, speed-up {scaling.speedup(point):.2f}"
+    return f"{count(point.ranks, 'rank')}: {point.took}, speed-up {scaling.speedup(point):.2f}"
 
 
 def _levels(low: float, high: float) -> list[float]:

@@ -64,7 +64,7 @@ def measure_machine(say: Say = lambda _: None) -> Measured:
 
 
 def _crowded_s(ranks: int) -> float:
-    return float(_printed(_ranks_here(max(2, ranks - ranks % 2)), "crowded", _LIMIT_S)["one_way_s"])
+    return float(_printed(_ranks_here(max(2, ranks)), "crowded", _LIMIT_S)["turn_s"])
 
 
 def _team_s(threads: int) -> float:

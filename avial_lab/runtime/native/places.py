@@ -214,7 +214,31 @@ def device_failure(
     words = named((why() or b"").decode(errors="replace"), storages)
     full = program.get_global("avial_device_failed") == NO_MEMORY
     place = program.get_global("avial_device_place")
-    return words, WAY_OUT if full else None, place_name(place, ranks) if place >= 0 else ""
+    hint = WAY_OUT if full else _way_out(words)
+    return words, hint, place_name(place, ranks) if place >= 0 else ""
+
+
+_OLD_DRIVER, _NO_IMAGE = (35, 222, 803), (209, 218)
+"""CUDA_ERROR_UNSUPPORTED_PTX_VERSION and its like; …_NO_BINARY_FOR_GPU, …_INVALID_PTX."""
+
+
+def _way_out(words: str) -> str | None:
+    """What may help against an error of NVIDIA's driver.
+
+    >>> _way_out("the device has failed")
+    """
+    found = re.search(r"\bCUDA error (\d+)", words)
+    if found is None:
+        return None
+    error = int(found[1])
+    if error in _OLD_DRIVER:
+        return "update the driver, or say --driver apart: an emulated GPU runs the same kernels"
+    if error in _NO_IMAGE:
+        return 'name the GPU\'s architecture (arch = "sm_80"; `avial-lab doctor` says which it is)'
+    return (
+        "what was on the GPU is lost, and nothing else; the next run opens it again. With --driver "
+        "apart --check the same kernels are emulated, and an access outside an array is named"
+    )
 
 
 def named(why: str, storages: Sequence[Storage]) -> str:

@@ -218,8 +218,11 @@ def timed_out(
     return RunError(
         "\n".join([f"the run did not finish within {seconds:g} s", *lines]),
         span=_span(manifest, rank, step, spans),
-        hint="raise timeout=…, or look for a loop that does not terminate",
+        hint=ENDLESS_HINT,
     )
+
+
+ENDLESS_HINT = "raise timeout=…, or look for a loop that does not terminate"
 
 
 def describe_step(manifest: Manifest, rank: int, step: int, *, device: str = "") -> str:
@@ -286,5 +289,14 @@ def _span(manifest: Manifest, rank: int, step: int, spans: Spans) -> CellSpan | 
     here = manifest.at(rank, step)
     if here is None:
         return None
-    transfer = manifest.message(here)
+    transfer, copy = manifest.message(here), manifest.copy(here)
+    if copy is not None:
+        late = copy.source >= manifest.ranks  # what it waits for may have failed
+        return spans.get(_task_before(manifest, rank, step) if late else copy.task)
     return spans.get(here.task if transfer is None else transfer.consumer)
+
+
+def _task_before(manifest: Manifest, rank: int, step: int) -> str:
+    """The last task that the rank has begun; a device may still be at it."""
+    before = (manifest.at(rank, mark) for mark in range(step - 1, -1, -1))
+    return next((s.task for s in before if s is not None and s.kind is StepKind.RUN), "")

@@ -186,6 +186,7 @@ class OwnedSession:
     seat: Seat
     done_ns: int = 0
     events: np.ndarray = field(init=False)
+    _came_to_an_end: bool = False
 
     def __post_init__(self) -> None:
         manifest, recorder = self.manifest, self.seat.recorder
@@ -225,6 +226,7 @@ class OwnedSession:
         if not self._ownership.error:
             manifest, memory = self.manifest, list(self.seat.memory.values())
             self.seat.program.call(manifest.storages, memory, manifest.numbers)
+            self._came_to_an_end = not self._ownership.error
             self._ownership.bring_back()
             self._ownership.finish()
         self.done_ns = time.monotonic_ns()
@@ -233,7 +235,10 @@ class OwnedSession:
         """As of steps, where the code may be one of the ownership runtime; up is the phase."""
         if self._ownership.error & 0xFFFFFFFF == ErrorCode.DEVICE:
             why, hint, device = self._ownership.device_error(self.manifest.ranks)
-            return Failure(why, step=self._ownership.error >> 32, hint=hint, device=device)
+            step = self._ownership.error >> 32
+            if self._came_to_an_end:  # of what a device does late, the last phase is the likeliest
+                step, why = self.seat.journal.step, f"{why}; found when the results came back"
+            return Failure(why, step=step, hint=hint, device=device)
         return _failure(self.seat.program)
 
     def pieces(self) -> tuple[Piece, ...]:

@@ -11,11 +11,21 @@ from dataclasses import replace
 import pytest
 from inline_snapshot import snapshot
 
-from avial_lab.planning.schedule import Schedule
+from avial_lab.planning.schedule import DeviceCopy, Schedule
 from avial_lab.planning.task_graph import Hazard, TaskGraph
 from avial_lab.plot import dag_figure, dag_svg, graph_text
 from avial_lab.plot.graph.layout import Box, Line, find_dot, lay_out
-from tests.plot.by_hand import CPU, buffers, edge, layers, machine, schedule_by_hand, task, words
+from tests.plot.by_hand import (
+    CPU,
+    TWENTY,
+    buffers,
+    edge,
+    layers,
+    machine,
+    schedule_by_hand,
+    task,
+    words,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -144,6 +154,20 @@ def test_only_what_is_sent_looks_sent(deck: TaskGraph) -> None:
     assert "value sent to another rank" not in words(dag_svg(deck, on_one_rank))
     war = replace(deck, dependencies=(edge("task1", "task3", "c", Hazard.WRITE_AFTER_READ),))
     assert "order only (WAR, WAW, after)" in words(dag_svg(war))
+
+
+def test_what_is_copied_between_a_rank_s_memories_says_so(deck: TaskGraph) -> None:
+    """Of two arrays that task3 reads on the GPU, c of task1 is copied there."""
+    placed = schedule_by_hand(deck, machine(1, gpus=1))
+    copies = tuple(
+        DeviceCopy(k, storage, TWENTY[0], *ends, task, 80)
+        for k, (storage, ends, task) in enumerate(
+            [("c", (0, 1), "task3"), ("a", (0, 1), "task3"), ("d", (1, 0), "")]
+        )
+    )
+    picture = dag_svg(deck, replace(placed, copies=copies))
+    assert words(picture).count("copied cpu0 → gpu0") == 1
+    assert "copies c[0:20], 80 B, cpu0 → gpu0" in picture
 
 
 def test_150_tasks_are_drawn_one_by_one() -> None:

@@ -90,6 +90,11 @@ def _touch_vector(
     reader.touch(op, memref, indices, windows, reads=reads, writes=writes)
 
 
+def _vector_read(reader: BodyReader, op: ir.Operation) -> None:
+    """Of elements that its numbers or its mask choose."""
+    reader.touch_whole(op, op.operands[0], reads=True)
+
+
 def _memref_copy(reader: BodyReader, op: ir.Operation) -> None:
     source, dest = op.operands[0], op.operands[1]
     reader.touch_whole(op, source, reads=True)
@@ -163,6 +168,10 @@ MEMORY: dict[str, Callable[[BodyReader, ir.Operation], None]] = {
     "affine.vector_store": _affine_vector,
     "vector.load": _vector_load,
     "vector.store": _vector_store,
+    "vector.transfer_read": _vector_read,
+    "vector.gather": _vector_read,
+    "vector.maskedload": _vector_read,
+    "vector.expandload": _vector_read,
     "memref.copy": _memref_copy,
     "memref.dealloc": _dealloc,
 }

@@ -179,8 +179,8 @@ def _through_collapse(
     sizes = forms.extents(op.operands[0])
     if not sizes:  # of no dimension: it becomes one of size 1
         return [], [], True
-    mapped: list[Linear] = []
-    spans: list[Window] = []
+    # In a view of no dimension there is no group: the one element.
+    mapped, spans = [Linear(0)] * len(sizes), [ONE] * len(sizes)
     precise = True
     ones = {dim for dim, size in enumerate(sizes) if not size.terms and size.constant == 1}
     for group, index, window in zip(reassociation_of(op), indices, windows, strict=True):
@@ -191,11 +191,8 @@ def _through_collapse(
             found = delinearised(forms, index, window, [sizes[dim] for dim in long])
         if found is None:
             return None
-        places = dict(zip(long, zip(found[0], found[1], strict=True), strict=True))
-        for dim in group:
-            first, span = places.get(dim, (Linear(0), ONE))
-            mapped.append(first)
-            spans.append(span)
+        for dim, first, span in zip(long, found[0], found[1], strict=True):
+            mapped[dim], spans[dim] = first, span
         precise = precise and found[2]
     return mapped, spans, precise
 

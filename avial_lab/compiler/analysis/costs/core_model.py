@@ -11,6 +11,7 @@ modulo scheduling (Rau, Iterative modulo scheduling, MICRO 1994). Loads hit the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ _TURNS = 12
 """Iterations that are followed to see how fast a recurrence goes on; the first half warms up."""
 
 _DIVISIONS = ("arith.divf", "math.sqrt")
-_SUMS = ("arith.addf", "arith.subf", "math.fma")
+_SUMS = ("arith.addf", "arith.subf")
 
 Place = tuple[int | str, ...]
 """Of an element: its memory's number, and its indices, as far as they are known."""
@@ -51,9 +52,12 @@ Place = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Core:
-    """unit_bytes: what each unit for vectors takes at once."""
+    """unit_bytes: what each unit for vectors takes at once. own_adders: sums have units of their
+    own.
+    """
 
     unit_bytes: int
+    own_adders: bool = False
 
     def once(self, steps: Sequence[Step]) -> float:
         """Cycles of code that nothing overlaps with: until its last result is there."""
@@ -88,9 +92,39 @@ class Core:
         far = any(step.flags.endswith(FAR) for step in steps)
         if not (branches or far) and recurrence < 1 and _unit_strides(steps, places[0], places[1]):
             lanes = self.unit_bytes / max(step.element for step in steps if step.data)
-        alone = max(self._busiest(steps, places, invariant, 1.0), recurrence, 1.0)
-        return Iteration(max(self._busiest(steps, places, invariant, lanes), recurrence),
-                         alone, int(lanes))  # fmt: skip
+        side_by_side = frozenset[Place]()
+        if lanes == 1 and not (branches or far):
+            side_by_side = self._side_by_side(steps, places[0])
+        alone = max(self._busiest(steps, places, invariant, 1.0, side_by_side), recurrence, 1.0)
+        busiest = self._busiest(steps, places, invariant, lanes, side_by_side)
+        return Iteration(max(busiest, recurrence), alone, int(lanes))
+
+    def _side_by_side(
+        self, steps: Sequence[Step], places: Sequence[Place | None]
+    ) -> frozenset[Place]:
+        """Elements that LLVM's SLP vectoriser loads or stores as vectors: of rows that are computed
+        together, two vectors of them or more, where there is as much of each operation for all.
+        Elsewhere none.
+        """
+        data = [step for step in steps if step.data]
+        if not data or any(step.nbytes > step.element for step in data):
+            return frozenset()
+        lanes = self.unit_bytes // max(step.element for step in data)
+        counted = Counter(step.name for step in data if step.name not in (*LOADS, *STORES, *_FREE))
+        if lanes < 2 or any(number % lanes for number in counted.values()):
+            return frozenset()
+        rows: dict[Place, set[int]] = {}
+        for place in places:
+            if place is not None and _is_known(place) and len(place) > 1:
+                rows.setdefault(place[:-1], set()).add(int(place[-1]))
+        return frozenset(
+            (*row, k)
+            for row, found in rows.items()
+            for k in found
+            if any(
+                found.issuperset(range(a, a + 2 * lanes)) for a in range(k - 2 * lanes + 1, k + 1)
+            )
+        )
 
     def _busiest(
         self,
@@ -98,38 +132,50 @@ class Core:
         places: Sequence[Sequence[Place | None]],
         invariant: Collection[Place | None],
         lanes: float,
+        side_by_side: Collection[Place | None] = (),
     ) -> float:
         """Cycles of the unit that has most to do. An element is loaded once, and not at all where
         it was just stored, or never changes; of several stores to it the last one is left. places:
-        of each turn.
+        of each turn. side_by_side: what is a lane of a vector, and so all arithmetic.
         """
-        arithmetic = divisions = loads = issued = 0.0
+        packed = self.unit_bytes / max(s.element for s in steps if s.data) if side_by_side else 1.0
+        arithmetic = sums = divisions = loads = issued = 0.0
         stores: dict[Place, float] = {}
         there: set[Place | None] = set()
         fused = _fused(steps)
         for step, (place, *later) in zip(steps, zip(*places, strict=True), strict=True):
             wide = max(1.0, step.nbytes / self.unit_bytes) if step.nbytes > step.element else 1.0
+            if place is None or place in side_by_side:
+                wide /= packed
+            elif side_by_side:
+                arithmetic += 1  # put into a vector, or taken out of it
             if place is not None:
                 across = _across_lines(step, (place, *later), lanes)
+                if lanes > 1 and _goes_down(place, later[0]):
+                    arithmetic += 1  # its lanes are turned around
                 if step.name in STORES:
                     stores[place] = wide + across * STORE_ACROSS_LINES_CYCLES
                 elif place not in there and place not in invariant:
                     loads += wide + across * LOAD_ACROSS_LINES_CYCLES * LOADS_PER_CYCLE
-                    issued += 1
+                    issued += min(wide, 1)
                 there.add(place)
                 continue
             if not step.data or (step.results[:1] and step.results[0] in fused):
                 continue
-            issued += 1
+            issued += min(wide, 1)
             if step.name in _DIVISIONS:
                 divisions += wide * DIVISION_CYCLES
             elif step.name not in _FREE:
                 slots = _SLOTS.get(step.name, weight_of(step.name).additions)
                 if step.flags.endswith(FAR):
                     slots = VECTOR_UNITS * FAR_FUNCTION_CYCLES
-                arithmetic += wide * slots
+                if self.own_adders and step.name in _SUMS and fused.isdisjoint(step.operands):
+                    sums += wide
+                else:
+                    arithmetic += wide * slots
         busiest = max(
             arithmetic / VECTOR_UNITS,
+            sums / VECTOR_UNITS,
             divisions,
             loads / LOADS_PER_CYCLE,
             sum(stores.values()),
@@ -167,7 +213,7 @@ def _fused(steps: Sequence[Step]) -> set[int]:
     taken = {
         operand
         for step in steps
-        if step.name in _SUMS and "contract" in step.flags
+        if step.name in (*_SUMS, "math.fma") and "contract" in step.flags
         for operand in step.operands
     }
     return {
@@ -193,6 +239,23 @@ def _across_lines(step: Step, places: Sequence[Place | None], lanes: float) -> f
     return sum(each + nbytes > LINE_BYTES for each in known) / len(known)
 
 
+def _place(step: Step, known: Numbers) -> Place:
+    """Of the element that it loads or stores, the first one of a vector."""
+    found: list[int | str] = [step.operands[memory_of(step.name)]]
+    for k, form in enumerate(step.forms[0] if step.forms else ()):
+        try:
+            found.append(form(known))
+        except (KeyError, ZeroDivisionError):
+            found.append(f"{step.operands} {k}")
+    return tuple(found)
+
+
+def in_lines(steps: Sequence[Step], known: Numbers) -> tuple[int | None, ...]:
+    """Where in a line of the cache each begins that is loaded or stored."""
+    found = (_address(step, _place(step, known)) for step in steps if step.strides)
+    return tuple(None if each is None else each % LINE_BYTES for each in found)
+
+
 def _is_known(place: Place | None) -> bool:
     """Whether all of its indices are."""
     return place is not None and not any(isinstance(each, str) for each in place)
@@ -209,7 +272,7 @@ def _unit_strides(
     steps: Sequence[Step], now: Sequence[Place | None], then: Sequence[Place | None]
 ) -> bool:
     """Whether LLVM makes vectors of such a loop: elements beside each other from iteration to
-    iteration, none of them vectors already.
+    iteration, up or down, none of them vectors already.
     """
     if any(step.nbytes > step.element for step in steps) or not any(s.data for s in steps):
         return False
@@ -219,9 +282,14 @@ def _unit_strides(
         if a[:-1] != b[:-1] or not isinstance(a[-1], int) or not isinstance(b[-1], int):
             return False
         apart = b[-1] - a[-1] if len(a) > 1 else 0
-        if apart != 1 and (apart or step.name in STORES):
+        if abs(apart) != 1 and (apart or step.name in STORES):
             return False
     return True
+
+
+def _goes_down(now: Place | None, then: Place | None) -> bool:
+    """From iteration to iteration, in a loop of unit strides."""
+    return now is not None and then is not None and len(now) > 1 and int(now[-1]) > int(then[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +321,7 @@ class _Flow:
         self._turn += 1
         for step in steps:
             start = max((ready.get(each, 0.0) for each in step.operands), default=0.0)
-            place = self._place(step) if step.name in LOADS or step.name in STORES else None
+            place = _place(step, self.known) if step.name in LOADS or step.name in STORES else None
             self.places.append(place)
             if place is None:
                 start += self._latency(step)
@@ -291,16 +359,6 @@ class _Flow:
                 self.known[step.results[0]] = form(self.known)
             except (KeyError, ZeroDivisionError, ValueError):
                 self.known.pop(step.results[0], None)
-
-    def _place(self, step: Step) -> Place:
-        memory = step.operands[memory_of(step.name)]
-        found: list[int | str] = [memory]
-        for k, form in enumerate(step.forms[0] if step.forms else ()):
-            try:
-                found.append(form(self.known))
-            except (KeyError, ZeroDivisionError):
-                found.append(f"{step.operands} {k}")
-        return tuple(found)
 
     def _latency(self, step: Step) -> float:
         if not step.data or step.name in _FREE:

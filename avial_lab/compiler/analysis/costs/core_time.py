@@ -21,7 +21,7 @@ from avial_lab.compiler.analysis.costs.compiled_loops import (
     Reading,
     Step,
 )
-from avial_lab.compiler.analysis.costs.core_model import Core, Iteration
+from avial_lab.compiler.analysis.costs.core_model import Core, Iteration, in_lines
 from avial_lab.compiler.ir.attributes import OF_TASK
 from avial_lab.core.runtime_constants import SPACE_WORDS, SpaceWord
 from avial_lab.machine.constants import (
@@ -56,7 +56,7 @@ def core_times(module: ir.Operation, entry: str, threads: int, cpu: Cpu) -> dict
     """Of one turn of each phase, in the mean of all. A phase with a loop whose end is not known is
     not in it.
     """
-    run = _Run(Reading(module), threads, Core(cpu.unit_bytes))
+    run = _Run(Reading(module), threads, Core(cpu.unit_bytes, cpu.own_adders))
     run.function(entry)
     return run.found()
 
@@ -68,7 +68,7 @@ def core_times_of_tasks(
     that it is named after: those, in the order of the calls. Each gives it numbers of its own.
     """
     tasks = {name: iter(names) for name, names in shared.items()}
-    run = _Run(Reading(module), threads, Core(cpu.unit_bytes), tasks)
+    run = _Run(Reading(module), threads, Core(cpu.unit_bytes, cpu.own_adders), tasks)
     run.function(entry)
     return run.found()
 
@@ -99,7 +99,7 @@ class _Run:
         self._sums: dict[str, tuple[CoreTime, float]] = {}
         self._unknown: set[str] = set()
         self._once: dict[int, float] = {}
-        self._iterations: dict[tuple[int, tuple[int, ...]], Iteration] = {}
+        self._iterations: dict[tuple[int, tuple[int, ...], tuple[int | None, ...]], Iteration] = {}
 
     def found(self) -> dict[str, CoreTime]:
         return {
@@ -167,7 +167,8 @@ class _Run:
         for k in chosen:
             self._known[body.arguments[0]] = low + k * by
             branches: list[int] = []
-            steps = self._taken(body, branches)
+            # (Control code is gone through once: it changes what is in memory.)
+            steps = None if self._phase is None else self._taken(body, branches)
             if steps is None:
                 total += self._code(body).times(trips / len(chosen))
             else:
@@ -183,7 +184,7 @@ class _Run:
     ) -> Iteration:
         """Of a loop in whose iterations none is, and which go as this one, from `start` on."""
         body = step.blocks[0]
-        key = id(step), tuple(branches)
+        key = id(step), tuple(branches), in_lines(steps, self._known)
         if key not in self._iterations:
             variable, *carried = body.arguments
             handed = body.steps[-1].operands[: len(carried)]
@@ -197,10 +198,10 @@ class _Run:
         """The operations of an iteration, with those of the branches that are taken; None where a
         loop is among them.
         """
+        if any(step.name in INNER for step in code.steps):
+            return None
         found: list[Step] = []
         for step in code.steps:
-            if step.name in INNER:
-                return None
             if step.name in IFS:
                 branch = self._branch(step)
                 branches.append(branch)

@@ -22,7 +22,7 @@ from mlir import ir
 from avial_lab.compiler.analysis.polyhedral.dependences import Dependence, dependences
 from avial_lab.compiler.analysis.polyhedral.ranges import Range, range_of
 from avial_lab.compiler.analysis.polyhedral.scop import Access, Loop, Scop, Statement
-from avial_lab.compiler.analysis.polyhedral.strides import walks
+from avial_lab.compiler.analysis.polyhedral.strides import stride_in_memory
 from avial_lab.compiler.analysis.polyhedral.units import Unit, computed_by
 from avial_lab.compiler.ir.effects import LOADS, STORES
 from avial_lab.compiler.ir.nesting import comes_from, defined_in
@@ -152,7 +152,7 @@ def _roles(unit: Unit, store: Statement) -> Iterator[Roles]:
         return
     term = still[-1]
     for column in range(len(unit.loops)):
-        if not moved[column] or not walks(store.accesses[0], column):
+        if stride_in_memory(store.accesses[0], column) != 1:
             continue
         for row in reversed(range(len(unit.loops))):
             if moved[row] and row != column:

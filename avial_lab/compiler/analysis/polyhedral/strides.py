@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from math import prod
 
 import islpy as isl
+from mlir import ir
 
 from avial_lab.compiler.analysis.polyhedral.budget import remembered
 from avial_lab.compiler.analysis.polyhedral.scop import Access
+from avial_lab.compiler.ir.operations import lies_whole
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
@@ -39,13 +41,21 @@ def walks(access: Access, dim: int) -> bool:
     """Whether it stays at its element or goes to the one beside in memory; also where that begins
     a new row, as in a view of several dimensions as one.
     """
-    if move_of(access, dim) is not None:
-        return True
-    shape = [extent for extent in access.array.shape if extent is not None]
-    if factors_of(access, dim) is not None or len(shape) < access.array.rank:
-        return False
+    return stride_in_memory(access, dim) is not None
+
+
+def stride_in_memory(access: Access, dim: int) -> int | None:
+    """As `stride_of`, and the same where a row ends and the next begins right behind it."""
+    if (stride := stride_of(access, dim)) is not None:
+        return stride
+    array = access.array
+    shape = [extent for extent in array.shape if extent is not None]
+    if factors_of(access, dim) is not None or len(shape) < array.rank:
+        return None
+    if array.value is None or not lies_whole(ir.MemRefType(array.value.type)):
+        return None
     factor = _factors(access.relation.apply_range(_addresses(access.relation, shape)), dim)
-    return factor is not None and abs(factor[0]) <= 1
+    return factor[0] if factor is not None and abs(factor[0]) <= 1 else None
 
 
 def _addresses(relation: isl.Map, shape: Sequence[int]) -> isl.Map:

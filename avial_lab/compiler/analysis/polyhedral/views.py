@@ -184,13 +184,12 @@ def _expand_shape(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -
 
 def _collapse_shape(_indices: Indices, op: ir.Operation, subscripts: Subscripts) -> Subscripts:
     shape = op.operands[0].type.shape
-    mapped: list[Affine | None] = [None] * len(shape)
+    mapped: list[Affine | None] = [Affine(0)] * len(shape)  # of a view of no dimension, say
     ones = {dim for dim, size in enumerate(shape) if size == 1}
     for index, group in zip(subscripts, reassociation_of(op), strict=True):
         long = long_dimensions(group, ones)
-        parts = dict(zip(long, delinear(index, [shape[dim] for dim in long]), strict=True))
-        for dim in group:
-            mapped[dim] = parts.get(dim, Affine(0))
+        for dim, part in zip(long, delinear(index, [shape[dim] for dim in long]), strict=True):
+            mapped[dim] = part
     return tuple(mapped)
 
 

@@ -19,6 +19,7 @@ from avial_lab.compiler.ir.effects import ACCESSES, is_pure
 from avial_lab.compiler.ir.nesting import FORS, body_of, defined_in
 from avial_lab.compiler.ir.operations import nbytes_of, operations_in
 from avial_lab.compiler.ir.phases import split_dimensions
+from avial_lab.compiler.ir.remarks import loop_name
 from avial_lab.compiler.ir.views import VIEWS
 
 MOST_OWN_BYTES = 2048
@@ -196,16 +197,31 @@ def is_launched_from_host(block: ir.Block, scop: Scop) -> bool:
 
 def are_launched_from_host(ops: Sequence[ir.Operation], scop: Scop) -> bool:
     """The same of operations that follow each other."""
+    return first_on_host(ops, scop) is None
+
+
+def first_on_host(ops: Sequence[ir.Operation], scop: Scop) -> tuple[ir.Operation, str] | None:
+    """The first operation among them, or in them, that is not, and why."""
     for op in ops:
         if is_pure(op) or op.name in ACCESSES or is_free(op, scop):
             continue
-        if op.name not in (*FORS, "affine.if", "scf.if") or len(op.results):
-            return False
+        if op.name not in (*FORS, "affine.if", "scf.if"):
+            return op, f"it has {op.name}"
         if op.name in FORS and not has_free_loops([op], scop):
-            return False
-        if not all(is_launched_from_host(inner, scop) for r in op.regions for inner in r.blocks):
-            return False
-    return all(map(_keeps_its_values, accesses_among(ops)))
+            return op, f"neither {loop_name(op)} nor a loop in it is free of order"
+        if len(op.results):
+            name = loop_name(op) if op.name in FORS else op.name
+            return (
+                op,
+                f"{name} hands a value on, which would be on the GPU, and not where loops begin",
+            )
+        for region in op.regions:
+            for inner in region.blocks:
+                found = first_on_host([view.operation for view in inner.operations][:-1], scop)
+                if found is not None:
+                    return found
+    runs = (run for run in accesses_among(ops) if not _keeps_its_values(run))
+    return next(((run[0], "a loop needs the value of a single element") for run in runs), None)
 
 
 def accesses_among(ops: Sequence[ir.Operation]) -> list[list[ir.Operation]]:

@@ -18,6 +18,7 @@ from pycparser import c_ast
 from avial_lab.compiler.frontends.c.questions import (
     changed,
     ids,
+    jumps_of,
     outside,
     start_of,
     step_of,
@@ -100,13 +101,14 @@ CALL = "call "
 @dataclass
 class Conversion:
     """Of one function. refuse: makes the error for what cannot be, at a node of C's tree. others:
-    the text's function of a name, which is then converted, too.
+    the text's function of a name, which is then converted, too. constants: numbers of the text.
     """
 
     definition: c_ast.FuncDef
     typedefs: Mapping[str, c_ast.Node]
     refuse: Refuse
     others: Callable[[str], Called | None] = lambda _: None
+    constants: Mapping[str, c_ast.Decl] = field(default_factory=dict[str, c_ast.Decl])
     scalars: dict[str, str] = field(default_factory=dict[str, str])
     arrays: dict[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
     returns: str | None = None
@@ -126,7 +128,9 @@ class Conversion:
             posonlyargs=[], args=[ast.arg(each.name) for each in parameters], kwonlyargs=[],
             kw_defaults=[], defaults=[],
         )  # fmt: skip
-        self.check_names(self.definition.body)
+        for node in walk(self.definition.body):
+            if isinstance(node, c_ast.Decl) and not self.is_array(node.type):
+                self.scalars[node.name] = self.type_of(node.type)
         body = self.block(self.definition.body) or [ast.Pass()]
         name = self.definition.decl.name
         made = ast.FunctionDef(name, arguments, body, [], None)
@@ -136,18 +140,6 @@ class Conversion:
             if isinstance(node, ast.expr | ast.stmt | ast.arg) and not hasattr(node, "lineno"):
                 node.lineno, node.col_offset = first
         return ast.fix_missing_locations(made), parameters
-
-    def check_names(self, body: c_ast.Node) -> None:
-        """A variable of an inner block may not hide another of its name: Python has one."""
-        seen: set[str] = {*self.scalars, *self.arrays}
-        for node in walk(body):
-            if isinstance(node, c_ast.Decl):
-                kind = "" if self.is_array(node.type) else self.type_of(node.type)
-                if node.name in seen and self.scalars.get(node.name) != kind:
-                    raise self.refuse(f"'{node.name}' is declared twice", "rename one", node)
-                seen.add(node.name)
-                if kind:
-                    self.scalars[node.name] = kind
 
     def parameter(self, node: c_ast.Node) -> Parameter:
         if not isinstance(node, c_ast.Decl) or node.name is None:
@@ -244,7 +236,7 @@ class Conversion:
                 return [ast.While(self.truth(node.cond), body, [])]
             case c_ast.DoWhile():
                 first, again = self.block(node.stmt), self.block(node.stmt)
-                if any(isinstance(each, c_ast.Break | c_ast.Continue) for each in walk(node.stmt)):
+                if any(jumps_of(node.stmt)):
                     raise self.refuse("break out of do … while is not supported", "use while", node)
                 return [*first, ast.While(self.truth(node.cond), again or [ast.Pass()], [])]
             case c_ast.If():
@@ -324,7 +316,7 @@ class Conversion:
         if counted is not None:
             return counted
         before = [] if node.init is None else self.statement(node.init)
-        if any(isinstance(each, c_ast.Continue) for each in walk(node.stmt)):
+        if any(isinstance(each, c_ast.Continue) for each in jumps_of(node.stmt)):
             raise self.refuse("continue in such a loop is not supported", "use if", node)
         test = ast.Constant(value=True) if node.cond is None else self.truth(node.cond)
         body = [*self.block(node.stmt), *([] if node.next is None else self.statement(node.next))]
@@ -366,7 +358,7 @@ class Conversion:
             cut = ast.Name(MAX if up else MIN, ast.Load())
             value = ast.Call(cut, [first.node, last], [])
             after = [ast.Assign([ast.Name(name, ast.Store())], value)]
-            if any(isinstance(each, c_ast.Break) for each in walk(node.stmt)):
+            if any(isinstance(each, c_ast.Break) for each in jumps_of(node.stmt)):
                 return None
         return [self.place(made, node), *(self.place(each, node) for each in after)]
 
@@ -388,6 +380,10 @@ class Conversion:
                 return self.constant(node)
             case c_ast.ID() if node.name in self.scalars:
                 return Typed(ast.Name(node.name, ast.Load()), self.scalars[node.name])
+            case c_ast.ID() if node.name in self.constants and node.name not in self.arrays:
+                given = self.constants[node.name]
+                dtype = self.type_of(given.type)
+                return Typed(self.as_type(self.expression(given.init), dtype), dtype)
             case c_ast.ID():
                 known = node.name in self.arrays
                 words = "is an array here" if known else "is not declared in the function"
@@ -588,7 +584,10 @@ class Conversion:
             x = Typed(ast.IfExp(x.node, *sides), "int32")
         if x.dtype == dtype:
             return x.node
-        return ast.Call(_dotted(f"{NUMPY}.{dtype}"), [x.node], [])
+        value = x.node
+        if "int" in x.dtype and "int" in dtype:  # it wraps, where Python's integers are refused
+            value = ast.Call(_dotted(f"{NUMPY}.int64"), [value], [])
+        return ast.Call(_dotted(f"{NUMPY}.{dtype}"), [value], [])
 
 
 def _divided(op: str, x: ast.expr, y: ast.expr) -> ast.expr:

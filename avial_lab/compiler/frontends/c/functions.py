@@ -28,6 +28,7 @@ from avial_lab.compiler.frontends.c.convert import (
     Parameter,
     Refuse,
 )
+from avial_lab.compiler.frontends.c.names import name_apart
 from avial_lab.compiler.frontends.c.preprocess import preprocessed
 from avial_lab.compiler.frontends.python.source import GIVEN, FunctionSource, not_too_deep
 from avial_lab.core.errors import (
@@ -120,15 +121,18 @@ class _File:
         self.file, self.text, self.refuse = file, text, refuse
         self.typedefs = {e.name: e.type for e in tree.ext if isinstance(e, c_ast.Typedef)}
         self.defined = {e.decl.name: e for e in tree.ext if isinstance(e, c_ast.FuncDef)}
+        self.constants = {e.name: e for e in tree.ext if _is_constant(e)}
+        for definition in self.defined.values():
+            name_apart(definition)
         self.around: dict[str, Any] = {
             NUMPY: np, ABS: abs, MAX: max, MIN: min, "VerifyError": VerifyError
         }  # fmt: skip
         self.known: dict[str, Called] = {}
 
     def converted(self, definition: c_ast.FuncDef) -> CFunction:
-        conversion = Conversion(definition, self.typedefs, self.refuse, self.called)
+        conversion = Conversion(definition, self.typedefs, self.refuse, self.called, self.constants)
         made, parameters = conversion.function()
-        source = FunctionSource(made.name, self.file, self.text, made)
+        source = FunctionSource(made.name, self.file, self.text, made, from_end=False)
         return CFunction(source, parameters, _stub(source, parameters, self.around))
 
     def called(self, name: str) -> Called | None:
@@ -140,6 +144,12 @@ class _File:
             self.known[name] = conversion.signature()
             self.around[CALL + name] = self.converted(definition).function
         return self.known[name]
+
+
+def _is_constant(node: c_ast.Node) -> bool:
+    """A number of the whole text that nothing changes."""
+    plain = isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.TypeDecl)
+    return plain and node.init is not None and "const" in node.quals
 
 
 def _defined(tree: c_ast.FileAST, file: str, name: str | None) -> c_ast.FuncDef:

@@ -17,6 +17,15 @@ def walk(node: c_ast.Node) -> Iterator[c_ast.Node]:
         yield from walk(child)
 
 
+def jumps_of(body: c_ast.Node) -> Iterator[c_ast.Node]:
+    """The breaks and continues of the loop whose body that is."""
+    if isinstance(body, c_ast.Break | c_ast.Continue):
+        yield body
+    if not isinstance(body, c_ast.For | c_ast.While | c_ast.DoWhile):
+        for child in children(body):
+            yield from jumps_of(child)
+
+
 def children(node: c_ast.Node) -> list[c_ast.Node]:
     untyped: Any = node
     return [child for _, child in untyped.children()]

@@ -18,9 +18,14 @@ from avial_lab.compiler.frontends.mlir.aggregates import aggregates_to_loops
 from avial_lab.compiler.frontends.mlir.arguments import bind_arguments, check_sizes
 from avial_lab.compiler.frontends.mlir.async_regions import settle_async
 from avial_lab.compiler.frontends.mlir.canonical import canonicalize_operands
+from avial_lab.compiler.frontends.mlir.contractions import widen_contractions
 from avial_lab.compiler.frontends.mlir.foreign import read_mlir
 from avial_lab.compiler.frontends.mlir.functions import drop_foreign_attributes, one_function
-from avial_lab.compiler.frontends.mlir.gpu_functions import launch_in_place, refuse_only_kernels
+from avial_lab.compiler.frontends.mlir.gpu_functions import (
+    launch_in_place,
+    refuse_only_kernels,
+    write_out_threads,
+)
 from avial_lab.compiler.frontends.mlir.gpu_memory import settle_gpu_memory
 from avial_lab.compiler.frontends.mlir.gpu_threads import settle_threads
 from avial_lab.compiler.frontends.mlir.launch_limits import check_launches
@@ -126,6 +131,7 @@ def _program(
     read_only = bind_arguments(function, binding, scalars)
     size_launches(launches)
     _settle_gpu(module)
+    widen_contractions(module)
     resolve_roles(function, elaboration, read_only)
     return module
 
@@ -145,6 +151,7 @@ def _settle_plain(
         verify_program(module)  # says that there is no task
     drop_foreign_attributes(module)
     _settle_gpu(module)
+    widen_contractions(module)
     one_function(module, name)
     drop_memory_spaces(module)
     tensors = has_tensors(module)
@@ -169,6 +176,7 @@ def _settle_gpu(module: ir.Module) -> None:
     """The gpu dialect as others write it, in as few of its operations as all that follows knows."""
     settle_async(module)
     launch_in_place(module)
+    write_out_threads(module)
     settle_gpu_memory(module)
     settle_library(module)
     settle_threads(module)

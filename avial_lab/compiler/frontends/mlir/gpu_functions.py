@@ -5,7 +5,7 @@ gpu.launch_func and gpu.module -> gpu.launch, and the functions that kernels cal
 
 from __future__ import annotations
 
-from mlir import ir
+from mlir import ir, passmanager
 from mlir.dialects import arith
 
 from avial_lab.compiler.ir.locations import span_of
@@ -53,6 +53,64 @@ def launch_in_place(module: ir.Module) -> None:
             each.erase()
         if "gpu.container_module" in module.operation.attributes:
             del module.operation.attributes["gpu.container_module"]
+
+
+def write_out_threads(module: ir.Module) -> None:
+    """Functions that ask which thread they are of are part of the launches that call them.
+
+    before:  gpu.launch … { func.call @k(%A) … }
+             func.func private @k(%a) { %t = gpu.thread_id x  affine.store %v, %a[symbol(%t)] … }
+    after:   gpu.launch … { %t = gpu.thread_id x  memref.store %v, %A[%t] … }
+
+    What is affine there has a thread's number as a symbol, which it is not in a launch. Functions
+    of several blocks stay.
+    """
+    functions = {_name(op): op for op in operations_named(module.operation, "func.func")}
+    for launch in operations_named(module.operation, "gpu.launch"):
+        for _ in range(_MOST_DEPTH):
+            calls = [
+                (call, functions[name])
+                for call in operations_named(launch, "func.call")
+                if _asks(name := _callee(call), functions, set())
+            ]
+            for call, function in calls:
+                _write_out(call, function)
+
+
+_MOST_DEPTH = 16
+"""Of calls in calls."""
+
+
+def _callee(call: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def _asks(name: str, functions: dict[str, ir.Operation], seen: set[str]) -> bool:
+    """Whether it, or what it calls, holds operations of the gpu dialect."""
+    function = functions.get(name)
+    if function is None or name in seen or len(function.regions[0].blocks) != 1:
+        return False
+    seen.add(name)
+    return any(
+        op.name.startswith("gpu.")
+        or (op.name == "func.call" and _asks(_callee(op), functions, seen))
+        for op in operations_in(function)
+    )
+
+
+def _write_out(call: ir.Operation, function: ir.Operation) -> None:
+    copy = function.clone(ir.InsertionPoint(function)).operation
+    passmanager.PassManager.parse("func.func(lower-affine)", function.context).run(copy)
+    block = copy.regions[0].blocks[0]
+    for argument, given in zip(block.arguments, call.operands, strict=True):
+        argument.replace_all_uses_with(given)
+    *body, end = [view.operation for view in block]
+    for op in body:
+        op.move_before(call)
+    for result, value in zip(call.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.erase()
+    copy.erase()
 
 
 def refuse_only_kernels(module: ir.Module) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -46,6 +46,9 @@ STANDARD: Mapping[str, Rule] = {
     **ACTIVATIONS, **CONTRACTIONS, **ELEMENTWISE, **NORMALISATION, **REDUCTIONS, **RESIZE,
     **SHAPES, **WINDOWS,
 }  # fmt: skip
+
+BRANCHES = "If"
+"""Of whose branches one is taken while the model is imported."""
 
 _MOST_TOLD = 12
 
@@ -221,12 +224,14 @@ class _Conversion:
         wanted = self._wanted()
         nodes = _needed(_in_order(graph), wanted)
         self._refuse_unknown(nodes)
+        if self.problems:
+            raise self._refusal()
         weights = {tensor.name: tensor for tensor in graph.initializer}
         if len(graph.sparse_initializer):
             raise ParseError("sparse initialisers are not covered")
         inputs = [self._input(each) for each in graph.input if each.name not in weights]
         self._check_given({p.called for p in inputs if p is not None})
-        self.readers.update(name for node in nodes for name in node.input)
+        self.readers.update(name for node in nodes for name in _reads(node))
         self.readers.update(wanted)
         for tensor in graph.initializer:
             if self.readers[tensor.name]:
@@ -336,9 +341,9 @@ class _Conversion:
         found: list[int] = []
         for k, dim in enumerate(kind.shape.dim):
             said = int(dim.dim_value) if dim.HasField("dim_value") else None
-            if said == 0 and given is not None:
-                said = None  # training graphs say so of a batch
-            name = dim.dim_param
+            if said == -1 or (said == 0 and given is not None):
+                said = None  # Paddle says so of what is open, training graphs of a batch
+            name = _name_of(dim)
             bound = said if said is not None else self.dimensions.get(name) if name else None
             if given is not None:
                 if bound is not None and bound != given[k]:
@@ -363,7 +368,7 @@ class _Conversion:
 
     def _check_given(self, inputs: set[str]) -> None:
         known = inputs | set(self.known)
-        named = {d.dim_param for each in self.model.graph.input for d in _dims(each)}
+        named = {_name_of(d) for each in self.model.graph.input for d in _dims(each)}
         for name in self.dimensions:
             if name not in named:
                 raise BindError(
@@ -402,13 +407,17 @@ class _Conversion:
         for name in proto.input:
             if name in self.implied and name not in self.known:
                 self.known[name] = self._implied(self.implied[name])
-        missing = [name for name in proto.input if name and self.known.get(name) is None]
+        missing = [name for name in _reads(proto) if self.known.get(name) is None]
         outputs = [name for name in proto.output if name]
         if missing:
             self.known.update(dict.fromkeys(outputs))
             return
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        domain = _domain(proto)
         try:
+            if (domain, proto.op_type) == ("", BRANCHES):
+                results = self._taken_branch(proto, versions)
+                self.known.update(zip(proto.output, results, strict=True))
+                return
             node = Node(
                 proto.op_type,
                 proto.name,
@@ -434,6 +443,40 @@ class _Conversion:
             return
         self.known.update({**dict.fromkeys(outputs), **made})
 
+    def _taken_branch(self, proto: Proto, versions: Mapping[str, int]) -> list[Operand | None]:
+        """The results of the branch whose condition is known to hold; the other is not looked at.
+
+        Its names are its own: what stands around is as it was afterwards.
+        """
+        condition = self.known[proto.input[0]]
+        if condition is None or condition.known is None:
+            raise NeedsValue(
+                f"its condition '{shortened(proto.input[0], 60)}' is known only when it runs",
+                hint="where it is of an input, give that: values={…}, --in NAME=FILE.npy; else "
+                "export the model for inputs of fixed sizes, which unrolls control flow",
+            )
+        taken = "then_branch" if condition.known.all() else "else_branch"
+        graph = next((each.g for each in proto.attribute if each.name == taken), None)
+        if graph is None:
+            raise NotCovered(f"it has no {taken}")
+        wanted = [each.name for each in graph.output]
+        nodes = _needed(_in_order(graph, self.known), wanted)
+        told = len(self.problems)
+        self._refuse_unknown(nodes)
+        if len(self.problems) > told:
+            return [None] * len(wanted)
+        self.readers.update(name for node in nodes for name in _reads(node))
+        self.readers.update(wanted)
+        around = dict(self.known)
+        try:
+            for tensor in graph.initializer:
+                self.known[tensor.name] = self._weight(tensor)
+            for each in nodes:
+                self._node(each, versions)
+            return [self.known.get(name) for name in wanted]
+        finally:
+            self.known = around
+
     def _implied(self, meaning: Operand | str) -> Operand | None:
         """A constant, or the shape of what is called so."""
         if isinstance(meaning, Operand):
@@ -458,16 +501,14 @@ class _Conversion:
 
     def _refuse_unknown(self, nodes: Sequence[Proto]) -> None:
         for proto in nodes:
-            domain = "" if proto.domain == "ai.onnx" else proto.domain
-            if proto.op_type not in rules_of(domain):
+            domain = _domain(proto)
+            if (domain, proto.op_type) != ("", BRANCHES) and proto.op_type not in rules_of(domain):
                 told = f"{domain}.{proto.op_type}" if domain else proto.op_type
                 error = NotCovered(
                     f"operator {shortened(told, 60)} is not covered",
                     hint=_way_out(domain, proto.op_type),
                 )
                 self.problems.append((proto, error))
-        if self.problems:
-            raise self._refusal()
 
     def _refusal(self) -> AvialError:
         """All that is wrong at once; what is wrong alike once, with how often."""
@@ -526,8 +567,30 @@ def rules_of(domain: str) -> Mapping[str, Rule]:
     return {"": STANDARD, DOMAIN: BACKWARD}.get(domain, {})
 
 
+def _domain(proto: Proto) -> str:
+    return "" if proto.domain == "ai.onnx" else proto.domain
+
+
+def _reads(proto: Proto) -> list[str]:
+    """The names that a node reads, those inside of its graphs that are made around it too."""
+    found = dict.fromkeys(name for name in proto.input if name)
+    for attribute in proto.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
+            own = {each.name for each in (*graph.input, *graph.initializer)}
+            own.update(name for node in graph.node for name in node.output)
+            inside = [name for node in graph.node for name in _reads(node)]
+            ends = [each.name for each in graph.output]
+            found.update((name, None) for name in (*inside, *ends) if name not in own)
+    return list(found)
+
+
 def _dims(info: Proto) -> Sequence[Proto]:
     return info.type.tensor_type.shape.dim
+
+
+def _name_of(dim: Proto) -> str:
+    """What binds it; "" where it has no name of its own (Paddle calls all that are open alike)."""
+    return "" if dim.dim_param == "?" else dim.dim_param
 
 
 def _type(port: Port) -> str:
@@ -565,7 +628,7 @@ def _needed(nodes: Sequence[Proto], wanted: Sequence[str]) -> list[Proto]:
     for node in reversed(nodes):
         if any(name in read for name in node.output if name):
             kept.append(node)
-            read.update(node.input)
+            read.update(_reads(node))
     return kept[::-1]
 
 
@@ -598,13 +661,13 @@ def _implied(graph: Proto) -> dict[str, Operand | str]:
     return found
 
 
-def _in_order(graph: Proto) -> list[Proto]:
+def _in_order(graph: Proto, around: Iterable[str] = ()) -> list[Proto]:
     """The nodes so that each comes behind those that it reads; ParseError for a cycle, a name that
-    nobody makes, and one that two make.
+    nobody makes, not `around` either, and one that two make.
     """
     makers: dict[str, int] = {}
     nodes = list(graph.node)
-    given = {each.name for each in (*graph.input, *graph.initializer)}
+    given = {each.name for each in (*graph.input, *graph.initializer)}.union(around)
     for k, node in enumerate(nodes):
         for name in node.output:
             if name and (name in makers or name in given):
@@ -613,8 +676,8 @@ def _in_order(graph: Proto) -> list[Proto]:
                 makers[name] = k
     meant = _implied(graph)
     for node in nodes:
-        for name in node.input:
-            if name and name not in makers and name not in given and name not in meant:
+        for name in _reads(node):
+            if name not in makers and name not in given and name not in meant:
                 raise ParseError(
                     f"{_called(node)} reads '{shortened(name, 60)}', which nobody makes"
                 )
@@ -626,7 +689,7 @@ def _sorted(nodes: Sequence[Proto], makers: Mapping[str, int]) -> Iterator[int]:
     readers: dict[int, list[int]] = {}
     waits = [0] * len(nodes)
     for k, node in enumerate(nodes):
-        for maker in {makers[name] for name in node.input if name in makers}:
+        for maker in {makers[name] for name in _reads(node) if name in makers}:
             readers.setdefault(maker, []).append(k)
             waits[k] += 1
     ready = [k for k, n in enumerate(waits) if n == 0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,19 +70,29 @@ def read_model(path: Path) -> tuple[Proto, Outside]:
 def _texts(model: Proto) -> Iterator[object]:
     """Whatever is a name: protobuf hands over bytes where it is none."""
     yield from (each.domain for each in model.opset_import)
-    graphs = [model.graph, *model.functions]
-    for graph in graphs:
-        for node in graph.node:
-            yield from (node.op_type, node.name, node.domain, *node.input, *node.output)
-            for attribute in node.attribute:
-                yield from (attribute.name, attribute.ref_attr_name, attribute.t.name)
-    for info in (*model.graph.input, *model.graph.output):
+    for function in model.functions:
+        yield from _texts_of_nodes(function.node)
+    yield from _texts_of_graph(model.graph)
+
+
+def _texts_of_graph(graph: Proto) -> Iterator[object]:
+    yield from _texts_of_nodes(graph.node)
+    for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
-    for tensor in model.graph.initializer:
+    for tensor in graph.initializer:
         yield tensor.name
         for entry in tensor.external_data:
             yield from (entry.key, entry.value)
+
+
+def _texts_of_nodes(nodes: Sequence[Proto]) -> Iterator[object]:
+    for node in nodes:
+        yield from (node.op_type, node.name, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name, attribute.t.name)
+            for graph in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
+                yield from _texts_of_graph(graph)
 
 
 def array_of(tensor: Proto, outside: Outside) -> np.ndarray:

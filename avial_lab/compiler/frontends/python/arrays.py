@@ -64,6 +64,8 @@ class Arrays:
     overlapping: frozenset[str] = frozenset()
     shared: bool = False
     """Whether new cells are for several tasks."""
+    from_end: bool = True
+    """Whether a negative index counts from there; else there is no such element."""
     spare: dict[str, Array] = field(default_factory=dict[str, "Array"])
     """Memory that the program is handed, as large as its arguments' sizes say."""
     views: set[str] = field(default_factory=set[str])
@@ -227,7 +229,7 @@ class Arrays:
         if low is not None and low >= 0:
             pass
         elif high is not None and high < 0:
-            at = at + extent
+            at = at + extent if self.from_end else at
         else:
             return self._wrapped(at, extent)
         beyond = least(at - extent, self.e.ranges)
@@ -243,18 +245,20 @@ class Arrays:
             return self._inside(at, extent)
         return at
 
-    def _inside(self, at: Linear, extent: Linear) -> Linear:
+    def _inside(self, at: Linear, extent: Linear, compared: str = "slt") -> Linear:
         """An index that no loop's ends bound, checked where it is used."""
         high = most(at - extent, self.e.ranges)
-        if high is not None and high < 0:
+        if high is not None and high < 0 and compared == "slt":
             return at
         index, size = self.e.index(at), self.e.index(extent)
-        ok = self.e.value(f"arith.cmpi slt, {index}, {size} : index")
+        ok = self.e.value(f"arith.cmpi {compared}, {index}, {size} : index")
         self.a.raise_unless(ok, "IndexError", f"index is out of bounds, size {extent.text()}")
         return at
 
     def _wrapped(self, at: Linear, extent: Linear) -> Linear:
         """From the end where it is negative, which only the run knows."""
+        if not self.from_end:
+            return self._inside(at, extent, "ult")
         if not self.e.is_affine(at):
             return self._looked_up(at, extent)
         zero = self.e.value("arith.constant 0 : index")

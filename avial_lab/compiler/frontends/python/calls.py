@@ -627,6 +627,8 @@ _KNOWN: dict[object, Callable[..., Any]] = {
     np.prod: _partial("reduce", "prod"),
     np.max: _partial("reduce", "max"),
     np.min: _partial("reduce", "min"),
+    np.amax: _partial("reduce", "max"),
+    np.amin: _partial("reduce", "min"),
     np.any: _partial("reduce", "any"),
     np.all: _partial("reduce", "all"),
     np.mean: _partial("reduce", "mean"),

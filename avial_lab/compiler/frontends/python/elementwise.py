@@ -42,6 +42,10 @@ _DRAWING = (np.random.RandomState, np.random.Generator)
 """What their methods give is another each time."""
 
 
+_OF_COMPLEX = {"sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh"}
+"""Functions that MLIR's dialect of complex numbers has."""
+
+
 class Elementwise:
     """Functions of one element after the other: of numbers, or of arrays element by element."""
 
@@ -148,6 +152,11 @@ class Elementwise:
         if is_python:
             kind = FLOAT
         elif x.kind.is_complex:
+            if name not in _OF_COMPLEX:
+                raise self.t.refused(
+                    f"np.{called.__name__} of complex numbers is not supported",  # type: ignore[attr-defined]
+                    "write it with np.exp and np.log",
+                )
             kind = Kind(x.kind.dtype)
         else:
             given: Any = (
@@ -188,6 +197,8 @@ class Elementwise:
         """np.floor and its like: integers stay as they are."""
 
         def compute(value: Number) -> Number:
+            if value.kind.is_complex:
+                raise self.t.refused("complex numbers are not rounded here", "round their parts")
             if not value.kind.is_float:
                 return value
             kind = Kind(value.kind.dtype)

@@ -102,7 +102,9 @@ class Frames(ABC):
         self.e = Emitter(self.source.place)
         self.e.taken = frozenset(f"%{name}" for name in self.arguments)
         self.a = Arithmetic(self.e, self.refused)
-        self.arrays = Arrays(self.e, self.a, self.refused, self.overlapping)
+        self.arrays = Arrays(
+            self.e, self.a, self.refused, self.overlapping, from_end=self.source.from_end
+        )
         self.frame = Frame(self.source, self.function)
         self.head: list[str] = []
         self.captured: dict[str, np.ndarray] = {}

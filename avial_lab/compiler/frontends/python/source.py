@@ -28,13 +28,14 @@ GIVEN = "__avial_source__"
 @dataclass(frozen=True)
 class FunctionSource:
     """`text` is the whole file's (or cell's), so that its lines are the editor's; `file` is how the
-    person names it.
+    person names it. from_end: whether a negative index counts from there.
     """
 
     name: str
     file: str
     text: str
     tree: ast.FunctionDef
+    from_end: bool = True
 
     @property
     def place(self) -> str:

@@ -62,8 +62,8 @@ _DEVICES = """
 llvm.func @avial_step_copy(i64, i64, i64, !llvm.ptr)
 llvm.func @avial_step_post(i64, i64, i64, i64, i64, !llvm.ptr)
 llvm.func @avial_step_send(i64, i64, i64, i64, i64, !llvm.ptr)
-llvm.func @avial_step_received(i64, i64, i64, i64, i64, !llvm.ptr)
-llvm.func @avial_step_sent(i64, i64, i64, i64, i64, !llvm.ptr)
+llvm.func @avial_step_received(i64)
+llvm.func @avial_step_sent(i64)
 """
 
 
@@ -375,7 +375,10 @@ class _EntryWriter:
         message = self.messages[int(what)]
         if not message.places:
             return False
-        sends = kind in ("send", "sent")
+        if kind in ("received", "sent"):
+            self._on_devices(f"avial_step_{kind}", (message.index,))
+            return True
+        sends = kind == "send"
         place, peer = message.places[not sends], message.dest if sends else message.source
         array = list(self.storages).index(message.storage)
         box = [*message.box.start, *message.box.stop]
@@ -383,9 +386,11 @@ class _EntryWriter:
         self._on_devices(f"avial_step_{kind}", numbers, box)
         return True
 
-    def _on_devices(self, name: str, words_before: Sequence[int], box: Sequence[int]) -> None:
-        """A call of `runtime/native/devices/places.h`."""
-        i64, pointer = ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
+    def _on_devices(
+        self, name: str, numbers: Sequence[int], box: Sequence[int] | None = None
+    ) -> None:
+        """A call of `runtime/native/devices/places.h`; a box is its last argument."""
+        i64 = ir.IntegerType.get_signless(64)
         if not self.declared:
             declared = ir.Module.parse(_DEVICES, self.module.context)
             for op in list(declared.body.operations):
@@ -393,14 +398,10 @@ class _EntryWriter:
                 op.operation.clone(ip=ir.InsertionPoint.at_block_begin(start))
             self.declared = True
         with _place(self.function.location):
-            words = memref.alloca(ir.MemRefType.get([max(1, len(box))], i64), [], [])
-            for k, word in enumerate(box):
-                place = arith.constant(ir.IndexType.get(), k)
-                memref.store(arith.constant(i64, word), words, [place])
-            begin = arith.index_cast(i64, memref.ExtractAlignedPointerAsIndexOp(words).result)
-            address = ir.Operation.create("llvm.inttoptr", [pointer], [begin]).result
-            numbers = [arith.constant(i64, number) for number in words_before]
-            self._marked(call_of(name, [*numbers, address]))
+            arguments = [arith.constant(i64, number) for number in numbers]
+            if box is not None:
+                arguments.append(_address_of_words(box))
+            self._marked(call_of(name, arguments))
 
     def _given(self, argument: ir.Value | ArrayPart) -> ir.Value:
         """An array, or a part of one, as a task's function takes it."""
@@ -497,6 +498,16 @@ class _EntryWriter:
             _write_packer(self.entry, name, direction, storage, staging.type, message.box)
         call = self._marked(func.CallOp([], self.packers[key], [storage, staging]).operation)
         call.attributes["avial.copy"] = ir.StringAttr.get(direction)
+
+
+def _address_of_words(words: Sequence[int]) -> ir.Value:
+    """Of memory of the function's that has them."""
+    i64, pointer = ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
+    memory = memref.alloca(ir.MemRefType.get([max(1, len(words))], i64), [], [])
+    for k, word in enumerate(words):
+        memref.store(arith.constant(i64, word), memory, [arith.constant(ir.IndexType.get(), k)])
+    begin = arith.index_cast(i64, memref.ExtractAlignedPointerAsIndexOp(memory).result)
+    return ir.Operation.create("llvm.inttoptr", [pointer], [begin]).result
 
 
 def _write_packer(

@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import arith, cf, memref, scf
 
 from avial_lab.compiler.analysis.parallelism.varying_values import varying_values
+from avial_lab.compiler.analysis.parallelism.waiting_loops import waiting_loops
 from avial_lab.compiler.codegen.gpu_prints import PRINT, print_on_host
 from avial_lab.compiler.codegen.loops.copies_at_once import copy_at_once
 from avial_lab.compiler.codegen.loops.launch_bodies import (
@@ -126,6 +127,9 @@ class _Launch:
                 raise PassError(
                     f"{op.name} is not yet lowered for the emulated GPU", span=span_of(op.location)
                 )
+        for loop in waiting_loops(self.op):
+            with ir.InsertionPoint.at_block_begin(loop.regions[1].blocks[0]), loop.location:
+                cf.AssertOp(arith.constant(ir.IntegerType.get_signless(1), 0), _WAITS)
         sizes = list(self.op.operands)[:6]
         self.grid, self.block = sizes[:3], sizes[3:]
         with ir.InsertionPoint(self.op), self.op.location:
@@ -673,6 +677,13 @@ _TOO_MANY_BLOCKS = (
 _TOO_MUCH_SHARED = (
     f"gpu.launch: a block has up to {format_bytes(most_shared_bytes('gpu'))} of shared memory; use "
     "smaller tiles"
+)
+
+
+_WAITS = (
+    "scf.while: it waits for memory that nobody writes meanwhile: threads, blocks and launches run "
+    "one after the other here, and on a GPU launches do; let another launch, after the one that "
+    "writes, do what comes then"
 )
 
 

@@ -190,8 +190,9 @@ _DIMENSIONS = 3
 
 
 def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) -> None:
-    name = text_attribute(call, QUEUED)
     symbol = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    kernel = _kernel_of(module, call, symbol)
+    name = text_attribute(kernel, "sym_name")
     kinds = [_carried(operand.type, call) for operand in call.operands]
     offsets = _offsets(kinds)
     if symbol not in functions:
@@ -200,7 +201,6 @@ def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) 
         functions[symbol] = "" if why else _write_launched(module, call, symbol, kinds, offsets)
         _describe(module, call, name, why, offsets)
     i64, pointer = ir.IntegerType.get_signless(64), llvm.PointerType.get()
-    kernel = next(f for f in functions_in(module) if text_attribute(f, "sym_name") == name)
     threads = list(ir.DenseI64ArrayAttr(kernel.attributes[KERNEL]))
     with ir.InsertionPoint(call), call.location:
         room = _room(_entry_of(call), offsets[-1])
@@ -229,6 +229,13 @@ def _queue(module: ir.Operation, call: ir.Operation, functions: dict[str, str]) 
         )
         call_of("avial_launch_kernel", [address, room, size, sizes, *known, count])
     call.erase()
+
+
+def _kernel_of(module: ir.Operation, call: ir.Operation, grid: str) -> ir.Operation:
+    """The one that it names; where that and its grid have become one with equal ones, theirs."""
+    known = {text_attribute(f, "sym_name"): f for f in functions_in(module)}
+    name = text_attribute(call, QUEUED)
+    return known[name if name in known else grid.removesuffix(".grid")]
 
 
 def _sizes_of(call: ir.Operation) -> int:

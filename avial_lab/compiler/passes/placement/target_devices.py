@@ -12,12 +12,13 @@ from mlir import ir
 
 from avial_lab.compiler.analysis.polyhedral.reading import read_scop
 from avial_lab.compiler.codegen.loops.kernel_bodies import (
+    first_on_host,
     has_free_loops,
-    is_launched_from_host,
     why_no_kernel,
 )
 from avial_lab.compiler.codegen.loops.launch_bodies import first_not_launched
 from avial_lab.compiler.ir.attributes import PHASES
+from avial_lab.compiler.ir.locations import span_of
 from avial_lab.compiler.ir.nesting import FORS, parent_of
 from avial_lab.compiler.ir.operations import LOOPS, operations_in, operations_named
 from avial_lab.compiler.ir.phases import reduced_arrays, touched_by
@@ -62,8 +63,10 @@ class TargetDevices:
                 moved.append(op)
         there = list(moved)
         for op, why in stays.items():
-            if why == _IN_ORDER and _is_short(op) and _travels_each_step(op, there):
-                say_why(op, f"{why}: by one thread of the GPU, where its arrays are in each step")
+            if why.startswith(_IN_ORDER) and _is_short(op) and _travels_each_step(op, there):
+                say_why(
+                    op, f"{_IN_ORDER}: by one thread of the GPU, where its arrays are in each step"
+                )
                 moved.append(op)
             else:
                 say_why(op, f"runs on the CPU: {why}")
@@ -137,8 +140,11 @@ def _why_no_threads(task: ir.Operation) -> str:
     scop = read_scop(task)
     for region in task.regions:
         for block in region.blocks:
-            if not is_launched_from_host(block, scop):
-                return _IN_ORDER
+            found = first_on_host([view.operation for view in block.operations][:-1], scop)
+            if found is not None:
+                span = span_of(found[0].location)
+                line = f" (line {span.line})" if span is not None else ""
+                return f"{_IN_ORDER}: {found[1]}{line}"
     if not has_free_loops(list(operations_in(task)), scop):
         return "it is not divided, and none of its loops is free of order"
     return ""

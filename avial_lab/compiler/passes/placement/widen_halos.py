@@ -110,7 +110,7 @@ class WidenHalos:
         """Of a block; raises Immovable where that is one."""
         if any(0 not in split_dimensions(_slabs(sweep.loops)) for sweep in found.sweeps):
             raise Immovable("ranks divide loops other than those over rows")
-        if not any(found.leans):
+        if not any(max(found.reach(2, number)) for number in range(len(found.sweeps))):
             raise Immovable("no rank reads what another one computes")
         most = self.steps or min(MOST_STEPS, self._cheap(found))
         if min(most, found.extents.steps) < 2:
@@ -122,8 +122,13 @@ class WidenHalos:
     def _cheap(self, found: Cone) -> int:
         """Steps whose halos are small beside a rank's part."""
         slabs = found.extents.slabs(0) // self.ranks
-        each = max(found.leans) if self.ranks == 2 else sum(found.leans)
-        return 1 + 2 * slabs // (LEAST_PARTS * each)
+        together = max if self.ranks == 2 else sum
+        each = together(found.leans)
+        if each:
+            return 1 + 2 * slabs // (LEAST_PARTS * each)
+        # No step reaches farther than the one before.
+        reach = max(together(found.reach(1, number)) for number in range(len(found.sweeps)))
+        return MOST_STEPS if slabs >= LEAST_PARTS * reach else 1
 
 
 def _slabs(loops: Sequence[ir.Operation | None]) -> ir.Operation:

@@ -8,7 +8,7 @@ those of one operation after the other. Where all sums have few terms these are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -199,8 +199,9 @@ def _device_of(function: ir.Operation) -> str:
 
 @dataclass
 class _Value:
-    """What is known of a value, the result of operation number `at`. reads: the arrays that
-    computing it looks at; memory: where it is kept, once it is; nests: which take it, two at most.
+    """What is known of a value, the result of operation number `at`. work: what each operation that
+    one element takes costs, by its number and how it is looked at; reads: the arrays that computing
+    it looks at; memory: where it is kept, once it is; nests: which take it, two at most.
     """
 
     shape: tuple[int, ...]
@@ -208,7 +209,7 @@ class _Value:
     divided: bool
     op: ir.Operation
     at: int
-    cost: int = 0
+    work: Mapping[tuple[int, str], int] = field(default_factory=dict)
     reads: frozenset[ir.Value] = frozenset()
     memory: ir.Value | None = None
     nests: frozenset[int] = frozenset()
@@ -217,6 +218,11 @@ class _Value:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def cost(self) -> int:
+        """Scalar operations of one element."""
+        return sum(self.work.values())
 
 
 @dataclass
@@ -368,7 +374,13 @@ class _Lowering:
         if op.name.removeprefix(PREFIX) in ELEMENTWISE:
             costly = "op" in op.attributes and ir.StringAttr(op.attributes["op"]).value in COSTLY
             own = 10 if costly else 1
-        value.cost = own + sum(self.values[s].cost for s in sources if self._is_open(s))
+        view = str(op.attributes["map"]) if op.name == "ptensor.view" else ""
+        value.work = {(value.at, ""): own} | {
+            (at, view + place): cost
+            for source in sources
+            if self._is_open(source)
+            for (at, place), cost in self.values[source].work.items()
+        }
         value.reads = frozenset().union(*(self.values[s].reads for s in sources))
         if len(value.nests) > 1 and value.cost >= HEAVY:
             self._keep(op.results[0])
@@ -392,7 +404,7 @@ class _Lowering:
     def _is_kept(self, value: ir.Value, into: ir.Value) -> None:
         """From now on whoever is computed of it reads that."""
         known = self.values[value]
-        known.memory, known.cost, known.reads = into, 0, frozenset({into})
+        known.memory, known.work, known.reads = into, {}, frozenset({into})
         changed = {value}
         for other, its in self.values.items():
             if its.memory is not None or its.at < known.at:
@@ -689,7 +701,7 @@ class _Lowering:
                 way = self._way_of_product(made)
         inner = self._terms(made)
         if self._is_written_out(made, inner):
-            made.cost = 2 * inner
+            made.work = {(made.at, ""): 2 * inner}
             made.reads = frozenset().union(*(self.values[each].reads for each in op.operands))
             return
         # The order of the loops is that of the text: rows, columns, terms.

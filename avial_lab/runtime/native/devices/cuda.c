@@ -713,10 +713,17 @@ static void *cuda_load(void *handle, const char *image)
     went_well(error, "the driver does not take the kernels");
     size_t said = strlen(cuda_said);
     cu.cuDriverGetVersion(&version);
-    if (error == CU_NEWER_PTX)
+    if (error == CU_NEWER_PTX) {
+        int major = 0, minor = 0;
+        const char *told = strstr(image, ".version ");
+        if (told) sscanf(told, ".version %d.%d", &major, &minor);
         snprintf(cuda_said + said, sizeof cuda_said - said,
-                 "; the driver is one of CUDA %d.%d, and the PTX needs a newer one", version / 1000,
-                 version % 1000 / 10);
+                 "; the driver is one of CUDA %d.%d, and PTX %d.%d needs a newer one", version / 1000,
+                 version % 1000 / 10, major, minor);
+        said = strlen(cuda_said);
+        if (major >= 7) /* from there on the numbers go together, PTX 7.0 with CUDA 11.0 */
+            snprintf(cuda_said + said, sizeof cuda_said - said, ": of CUDA %d.%d", major + 4, minor);
+    }
     else if (log[0]) snprintf(cuda_said + said, sizeof cuda_said - said, "; it says: %s", log);
     return NULL;
 }

@@ -48,7 +48,8 @@ typedef struct {
     int64_t bytes;
     const int64_t *offsets;
     int64_t arguments;
-    int64_t tag; /* told to `avial_launched` */
+    int64_t tag;  /* told to `avial_launched` */
+    int64_t step; /* or phase: that of the program */
 } Launch;
 
 typedef struct {
@@ -110,6 +111,10 @@ extern uint64_t avial_apart_seed;
 
 /* apart: the size of a device's memory; 0 for what the host has. Of runs that begin from now on. */
 extern int64_t avial_apart_memory;
+
+/* Of the program: where the step at hand is. apart: of a launch its own while it runs, which is later
+ * than it was put into the queue. */
+extern int64_t *avial_journal __attribute__((weak));
 
 /* apart: called with a launch's tag and when it began and ended (CLOCK_MONOTONIC), once it ran;
  * NULL for nobody. */

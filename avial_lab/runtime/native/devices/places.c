@@ -120,8 +120,7 @@ int64_t avial_memory_limit, avial_last_arrays;
 const int64_t *avial_last_uses, *avial_granules;
 int64_t avial_granule_runs;
 
-/* Of the program: where the step at hand is, what MPI is asked with, and the first error. */
-extern int64_t *avial_journal AVIAL_DEVICE;
+/* Of the program: what MPI is asked with, and the first error. */
 extern int64_t avial_comm AVIAL_DEVICE, avial_byte AVIAL_DEVICE, avial_status_ignore AVIAL_DEVICE,
     avial_error AVIAL_DEVICE;
 
@@ -644,6 +643,13 @@ char *avial_at(int64_t place, int64_t array, char *host)
 
 /* Copies --------------------------------------------------------------------------------------- */
 
+static int64_t box_bytes(const Shape *s, const int64_t *box)
+{
+    int64_t bytes = s->itemsize;
+    for (int64_t d = 0; d < s->dims; d++) bytes *= box[s->dims + d] - box[d];
+    return bytes;
+}
+
 /* The box as runs of bytes, whose offset from where the array begins is returned. */
 static int64_t runs_of(const Shape *s, const int64_t *box, BoxCopy *copy)
 {
@@ -722,8 +728,6 @@ bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box)
     Place *source = place_of(from), *dest = place_of(to);
     BoxCopy copy = {.host = s->host};
     int64_t offset = runs_of(s, box, &copy);
-    int64_t bytes = copy.run_bytes;
-    for (int64_t k = 0; k < copy.dims; k++) bytes *= copy.count[k];
     if (!source && !dest) return refused("a copy between two hosts is a message");
     Place *own = dest ? dest : source;
     copy.kind = !dest ? COPY_OUT : source ? COPY_WITHIN : COPY_IN;
@@ -738,7 +742,7 @@ bool avial_copy_box(int64_t from, int64_t to, int64_t array, const int64_t *box)
     }
     int64_t pair = from * (here.ranks + here.devices) + to;
     here.copied[pair].copies++;
-    here.copied[pair].bytes += bytes;
+    here.copied[pair].bytes += box_bytes(s, box);
     Lying *a = &own->arrays[array];
     if (copy.kind == COPY_OUT) return copy_out(own, a, &copy);
     if (!save(own, array)) return false;
@@ -942,7 +946,8 @@ bool avial_launch_at(int64_t place, const DeviceKernel *kernel, const void *data
         if (a->writes && !wait_for(p, QUEUE_KERNELS, a->out)) return false;
     }
     Launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .data = data, .bytes = bytes,
-                     .offsets = kernel->offsets, .arguments = kernel->arguments, .tag = tag};
+                     .offsets = kernel->offsets, .arguments = kernel->arguments, .tag = tag,
+                     .step = step_at_hand()};
     if (kernel->sizes) {
         memcpy(launch.grid, kernel->sizes, sizeof launch.grid);
         memcpy(launch.block, kernel->sizes + 3, sizeof launch.block);
@@ -1024,7 +1029,7 @@ void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box
 typedef struct {
     Stage *stage;
     char *spare;
-    int64_t requests[MOST_REQUESTS], count;
+    int64_t array, box[2 * MAX_DIMS], requests[MOST_REQUESTS], count;
 } StepMessage;
 static struct {
     StepMessage *rows;
@@ -1046,13 +1051,6 @@ static StepMessage *message_of(int64_t number)
 static void check_step(int code)
 {
     if (code && !avial_error) avial_error = code | step_at_hand() << 32;
-}
-
-static int64_t box_bytes(const Shape *s, const int64_t *box)
-{
-    int64_t bytes = s->itemsize;
-    for (int64_t d = 0; d < s->dims; d++) bytes *= box[s->dims + d] - box[d];
-    return bytes;
 }
 
 /* All runs of the box, between the array and the stage. */
@@ -1080,7 +1078,8 @@ static char *begin_message(StepMessage *m, int64_t place, int64_t array, const i
 {
     int64_t bytes = box_bytes(&here.shapes[array], box);
     avial_passed(step_at_hand() - 1);
-    *m = (StepMessage){.stage = avial_device_failed ? NULL : avial_stage(place, bytes)};
+    *m = (StepMessage){.stage = avial_device_failed ? NULL : avial_stage(place, bytes), .array = array};
+    memcpy(m->box, box, (size_t)here.shapes[array].dims * 16);
     if (m->stage) return avial_stage_memory(m->stage);
     m->spare = calloc((size_t)bytes, 1);
     if (!m->spare) abort(); /* likewise */
@@ -1130,21 +1129,17 @@ void avial_step_send(int64_t number, int64_t place, int64_t array, int64_t peer,
     post_message(m, data, box_bytes(&here.shapes[array], box), true, peer, tag);
 }
 
-void avial_step_received(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
-                         const int64_t *box)
+void avial_step_received(int64_t number)
 {
-    (void)place, (void)peer, (void)tag;
     StepMessage *m = message_of(number);
     await_message(m);
     avial_passed(step_at_hand() - 1);
-    if (m->stage && !avial_device_failed && !avial_error) stage_box(m->stage, array, box, false);
+    if (m->stage && !avial_device_failed && !avial_error) stage_box(m->stage, m->array, m->box, false);
     end_message(m);
 }
 
-void avial_step_sent(int64_t number, int64_t place, int64_t array, int64_t peer, int64_t tag,
-                     const int64_t *box)
+void avial_step_sent(int64_t number)
 {
-    (void)place, (void)array, (void)peer, (void)tag, (void)box;
     StepMessage *m = message_of(number);
     await_message(m);
     end_message(m);

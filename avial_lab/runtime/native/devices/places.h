@@ -170,16 +170,14 @@ AVIAL_DEVICE void avial_step_uses(int64_t array);
 /* `avial_copy_box`, and the host's memory is free to be used again: what came there is there. */
 AVIAL_DEVICE void avial_step_copy(int64_t from, int64_t to, int64_t array, const int64_t *box);
 
-/* A box on its way from that place to a device of rank `peer`, or from there to it: the message of
- * that number begins, and is over. What a device could not do goes on its way undefined. */
+/* A box on its way to that place from a device of rank `peer`, or from it to there: the message of that
+ * number begins; then it is over. What a device could not do goes on its way undefined. */
 AVIAL_DEVICE void avial_step_post(int64_t number, int64_t place, int64_t array, int64_t peer,
                                   int64_t tag, const int64_t *box);
 AVIAL_DEVICE void avial_step_send(int64_t number, int64_t place, int64_t array, int64_t peer,
                                   int64_t tag, const int64_t *box);
-AVIAL_DEVICE void avial_step_received(int64_t number, int64_t place, int64_t array, int64_t peer,
-                                      int64_t tag, const int64_t *box);
-AVIAL_DEVICE void avial_step_sent(int64_t number, int64_t place, int64_t array, int64_t peer,
-                                  int64_t tag, const int64_t *box);
+AVIAL_DEVICE void avial_step_received(int64_t number);
+AVIAL_DEVICE void avial_step_sent(int64_t number);
 
 /* Why the last call failed; and in numbers, of this run: copies and their bytes by pair of places. */
 AVIAL_DEVICE const char *avial_device_why(void);

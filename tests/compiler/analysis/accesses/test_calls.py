@@ -318,6 +318,15 @@ def only_task(body: str, listed: str = "%x, %y") -> tuple[dict[str, str], dict[s
             func.call @all(%w) : ({OPEN}) -> ()""",
             {}, {"x": "[8:11]"}, id="a part of a row of a longer row",
         ),
+        pytest.param(
+            f"""%s = memref.subview %x[3] [1] [1]
+              : {LINE} to memref<1xi32, strided<[1], offset: 3>>
+            %n = memref.collapse_shape %s []
+              : memref<1xi32, strided<[1], offset: 3>> into memref<i32, strided<[], offset: 3>>
+            %v = memref.load %n[] : memref<i32, strided<[], offset: 3>>
+            memref.store %v, %y[%c5] : {LINE}""",
+            {"x": "[3:4]"}, {"y": "[5:6]"}, id="one element as a number",
+        ),
     ],
 )  # fmt: skip
 def test_regions_of_calls(body: str, reads: dict[str, str], writes: dict[str, str]) -> None:

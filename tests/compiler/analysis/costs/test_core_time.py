@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from mlir import ir
 
@@ -29,7 +31,9 @@ N = 10_000
 ADD, DIVIDE, FORWARD = ADD_LATENCY_CYCLES, DIVISION_LATENCY_CYCLES, STORE_TO_LOAD_CYCLES
 
 
-def _times(body: str, *, more: str = "", call: str = "", threads: int = 1) -> dict[str, CoreTime]:
+def _times(
+    body: str, *, more: str = "", call: str = "", threads: int = 1, cpu: Cpu = CPU
+) -> dict[str, CoreTime]:
     """Of phase S, which `main` calls, in the loop over %t that `call` begins."""
     array = f"memref<{N}xf64>"
     text = f"""
@@ -49,13 +53,13 @@ def _times(body: str, *, more: str = "", call: str = "", threads: int = 1) -> di
     context = ir.Context()
     register(context)
     with context:
-        return core_times(ir.Module.parse(text).operation, "main", threads, CPU)
+        return core_times(ir.Module.parse(text).operation, "main", threads, cpu)
 
 
-def _each(body: str) -> float:
+def _each(body: str, cpu: Cpu = CPU) -> float:
     """Cycles of an iteration of `for %i = 4 to N`: the first vector of an array is left out."""
     loop = f"affine.for %i = {LANES} to {N} {{ {body} }}"
-    return (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / (N - LANES)
+    return (_times(loop, cpu=cpu)["S"].cycles - BRANCH_MISS_CYCLES) / (N - LANES)
 
 
 LOAD = f"affine.load %{{}}[%i{{}}] : memref<{N}xf64>"
@@ -105,6 +109,10 @@ STORE = f"affine.store %z, %A[%i] : memref<{N}xf64>"
             + f"  %z = arith.addf %s7, %x : f64  {STORE}",
             9 / VECTOR_UNITS / LANES,
         ),
+        (  # A[i] = B[N - i - 1]: a vector is turned around; none of these begins at one
+            f"%z = affine.load %B[{N - 1} - %i] : memref<{N}xf64>  {STORE}",
+            1 / LANES,
+        ),
         (  # A[2 i - 1] = B[i]: no vectors of what does not lie side by side
             f"%z = {B_HERE}  affine.store %z, %A[%i * 2 - 1] : memref<{N}xf64>",
             1.0,
@@ -125,6 +133,36 @@ def test_a_sum_is_a_chain_where_it_keeps_its_order(flags: str, cycles: float) ->
     )
     each = (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / N
     assert each == pytest.approx(cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(("apart", "cycles"), [(1, 8 / LANES), (2, 8)])
+def test_rows_that_are_computed_together_are_lanes_where_they_lie_side_by_side(
+    apart: int, cycles: float
+) -> None:
+    body = "\n".join(
+        f"%x{k} = affine.load %B[%i + {k * apart}] : memref<{N}xf64>\n"
+        f"%z{k} = arith.divf %x{k}, %c : f64\n"
+        f"affine.store %z{k}, %A[%i + {k * apart}] : memref<{N}xf64>"
+        for k in range(8)
+    )
+    loop = f"affine.for %i = 0 to {N - 16} step 16 {{ {body} }}"
+    each = (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / ((N - 16) / 16)
+    assert each == pytest.approx(cycles * DIVISION_CYCLES, rel=0.01)
+
+
+def test_sums_have_units_of_their_own_where_the_cpu_says_so() -> None:
+    """Four sums, three products and a fused one: 8 / 2 cycles, or 4 / 2 in each of two."""
+    body = f"%x = {B_HERE}\n" + "\n".join(
+        f"%s{k} = arith.addf %x, %c : f64  %p{k} = arith.mulf %s{k}, %c : f64" for k in range(3)
+    )
+    body += (
+        "%s3 = arith.addf %p0, %p1 : f64  %p3 = arith.mulf %p2, %c fastmath<contract> : f64\n"
+        f"%z = arith.addf %p3, %s3 fastmath<contract> : f64  {STORE}"
+    )
+    assert _each(body) == pytest.approx(8 / VECTOR_UNITS / LANES, rel=0.01)
+    assert _each(body, replace(CPU, own_adders=True)) == pytest.approx(
+        4 / VECTOR_UNITS / LANES, rel=0.01
+    )
 
 
 WIDE = f"memref<{N}xf64>, vector<4xf64>"

@@ -74,6 +74,13 @@ def test_a_copy_into_every_second_column(context: ir.Context) -> None:
             "%v = memref.collapse_shape %A [[0, 1]] : memref<4x6xf32> into memref<24xf32>\n"
             "memref.store %x, %v[%c9] : memref<24xf32>", "x = 1 and y = 3", id="collapse"),
         pytest.param(
+            "%u = memref.subview %A[2, 3] [1, 1] [1, 1]\n"
+            ": memref<4x6xf32> to memref<1x1xf32, strided<[6, 1], offset: 15>>\n"
+            "%v = memref.collapse_shape %u [] : memref<1x1xf32, strided<[6, 1], offset: 15>>\n"
+            "into memref<f32, strided<[], offset: 15>>\n"
+            "memref.store %x, %v[] : memref<f32, strided<[], offset: 15>>",
+            "x = 2 and y = 3", id="a number"),
+        pytest.param(
             "%v = memref.expand_shape %A [[0], [1, 2]] output_shape [4, 2, 3]\n"
             ": memref<4x6xf32> into memref<4x2x3xf32>\n"
             "memref.store %x, %v[%c2, %c1, %c2] : memref<4x2x3xf32>",

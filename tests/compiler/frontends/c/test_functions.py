@@ -57,6 +57,31 @@ int whole(int n, const int a[], const int b[], unsigned c[], signed char d[], lo
 }
 """
 
+NAMES = """
+const double SCALE = 2.5;
+static const int TURNS = 4;
+double names(int n, const double a[n], int lambda) {
+  int i = 7;
+  double s = 0;
+  { int i = 2; s += i; { double i = 0.5; s += i; } s += i; }
+  for (int i = 0; i < n; i++) {
+    double t[4];
+    for (int k = 0; k < TURNS; k++) t[k] = a[i] * k;
+    s += t[3];
+  }
+  for (int k = 0; k < n; k++) { double t[4]; for (int i = 0; i < 4; i++) t[i] = a[k]; s += t[1]; }
+  for (int k = 0; k < n; k++) { float t = a[k]; s += t; }
+  unsigned u = -1;
+  unsigned char c = 300;
+  s += (u > 5) + c + lambda + i + SCALE;
+  do {
+    for (int q = 0; q < 5; q++) { if (q == 1) continue; if (q == 3) break; s += q; }
+    n--;
+  } while (n > 0);
+  return s;
+}
+"""
+
 SINGLE = """
 #include <math.h>
 void single(int n, float x[n], double y[n], float scale) {
@@ -92,6 +117,7 @@ def single() -> Given:
 
 CASES = {
     "decayed": (STENCIL, stencil), "whole": (WHOLE, whole), "single": (SINGLE, single),
+    "names": (NAMES, lambda: (3, np.array([0.5, 1.5, 2.5]), 11)),
 }  # fmt: skip
 
 
@@ -129,6 +155,14 @@ def test_the_same_bits(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("i", [0, 3])
+def test_no_index_counts_from_the_end(i: int) -> None:
+    text = "void f(int n, double a[n], int i) { a[i - 1] = 1; a[i] = 2; }"
+    function = c_function(text, "f.c", "f").function
+    with pytest.raises(IndexError):
+        interpreted(function, 3, np.zeros(3), i)
+
+
 def test_a_file_is_a_program(tmp_path: Path) -> None:
     (tmp_path / "sizes.h").write_text("#define TIMES 3.0\n")
     path = tmp_path / "scaled.c"
@@ -160,7 +194,7 @@ def test_a_file_is_a_program(tmp_path: Path) -> None:
         ("a[0][1] = 2;", "'a' has 1 dimensions, and 2 subscripts"),
         ("a[0] = x;", "'x' is not declared in the function"),
         ("a[0] = 1", "this is no C that is known here"),
-        ("{ int k = 1; } { double k = 2; a[0] = k; }", "'k' is declared twice"),
+        ("switch ((int)a[0]) { case 1: a[0] = 2; }", "'switch' is not supported"),
         ("for (;;) { if (a[0] > 1) continue; a[0] += 1; }", "continue in such a loop"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from avial_lab.compiler.frontends.onnx.convert import convert
-from avial_lab.core.errors import ParseError
+from avial_lab.core.errors import BindError, ParseError
 from tests.compiler.frontends.onnx.models import computed, model, node, onnx
 
 F = np.float32
@@ -94,3 +94,58 @@ def test_refused_by_name(kind: str, inputs: str, attributes: dict[str, Any], mes
     with pytest.raises(ParseError, match=message) as error:
         convert(model([each], {"x": (F, (4, 4))}, ["y"], weights, opset=18))
     assert f"node '/head/it' ({kind})" in str(error.value)
+
+
+def branching(condition: str) -> Any:
+    """A model whose `If` has names of its own inside and reads names from around it."""
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[N, 4] x, bool flag) => (float[N, 4] y, float[N, 4] z)
+        <float[4] w = {{1, 2, 3, 4}}, int64 four = {{4}}, int64 one = {{1}}>
+        {{
+          s = Shape(x)
+          n = Gather(s, one)
+          small = Less(n, four)
+          a = Mul(x, w)
+          y = If({condition}) <
+            then_branch = no () => (float[N, 4] t) {{ u = Neg(a)  t = Hardmax(u) }},
+            else_branch = yes () => (float[N, 4] t)
+              <float[4] v = {{4, 3, 2, 1}}> {{ u = Add(a, v)  t = Exp(u) }}>
+          z = If({condition}) <
+            then_branch = no1 () => (float[N, 4] t) {{ t = Loop() }},
+            else_branch = yes1 () => (float[N, 4] t) {{ u = Relu(x)  t = Sub(u, w) }}>
+        }}"""
+    )
+
+
+def test_the_branch_is_taken_whose_condition_is_known() -> None:
+    proto, x = branching("small"), np.linspace(-1, 1, 12, dtype=F).reshape(3, 4)
+    function = convert(proto, dimensions={"N": 3})
+    given = {"x": x, "flag": np.array(True)}
+    found = computed(function, given)
+    w = np.array([1, 2, 3, 4], F)
+    np.testing.assert_allclose(found["y"], np.exp(x * w + w[::-1]), rtol=1e-6)
+    np.testing.assert_array_equal(found["z"], np.maximum(x, 0) - w)
+
+
+def test_a_condition_of_an_input_is_given_with_it() -> None:
+    proto = branching("flag")
+    with pytest.raises(
+        ParseError, match=r"its condition 'flag' is known only when it runs"
+    ) as told:
+        convert(proto, dimensions={"N": 3})
+    assert "values=" in (told.value.hint or "")
+    function = convert(proto, dimensions={"N": 3}, values={"flag": np.array(False)})
+    assert [port.called for port in function.inputs] == ["x"]
+    with pytest.raises(ParseError, match=r"operator Loop is not covered"):
+        convert(proto, dimensions={"N": 3}, values={"flag": np.array(True)})
+
+
+def test_open_dimensions_as_paddle_writes_them() -> None:
+    """A number that is none, and one name for all that have no other."""
+    proto = model([node("Relu", "x", "y")], {"x": (F, (-1, 3, "?", "?"))}, ["y"])
+    with pytest.raises(BindError, match="dimension 0 of input 'x' is open") as told:
+        convert(proto)
+    assert "--in x=" in (told.value.hint or "")
+    (port,) = convert(proto, shapes={"x": (2, 3, 4, 5)}).inputs
+    assert port.shape == (2, 3, 4, 5)

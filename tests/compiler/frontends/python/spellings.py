@@ -1816,3 +1816,19 @@ def refused_starred(x):
 @case(lambda: (F(2, 3, 4),))
 def transposed_by_numbers(x):
     return x.transpose(2, 0, 1)[1].copy(), np.transpose(x, (-1, 0, 1))[0]
+
+
+@case(lambda: (np.arange(24).reshape(2, 3, 4),))
+def running_sums(x):
+    y = np.cumsum(x, axis=-1), np.add.accumulate(x[0]), np.multiply.accumulate(x[1], axis=1)
+    return y, np.add.accumulate(x), np.amax(x), np.amin(x, axis=0)
+
+
+@case(lambda: (F(3) + 1j,))
+def refused_sinh_of_complex(x):
+    return np.sinh(x)
+
+
+@case(lambda: (F(3) + 1j,))
+def refused_rounded_complex(x):
+    return np.rint(x)

@@ -37,6 +37,8 @@ REFUSED = {
     "part_of_complex_written": "the parts of complex numbers are not assigned to here",
     "part_of_complex_named_and_written": "a part of complex numbers is named",
     "refused_mask_and_more": "a mask is the only subscript here",
+    "refused_sinh_of_complex": "np.sinh of complex numbers is not supported",
+    "refused_rounded_complex": "complex numbers are not rounded here",
     "refused_starred": "a starred name is not supported",
     "signs_of_bools": "np.sign takes no bools",
     "refused_shared_best": "name one array from here on",
@@ -65,6 +67,7 @@ ALL = [
     "masked_by*", "same_arrays*", "contiguous_part*", "arrays_*", "places_named*", "part_of*",
     "out_*", "returns_*", "rows_of*", "stretches*", "rounded*", "ndindex_written*",
     "returned_diagonal*", "logspace*", "shared_*", "refused_*", "ints_*", "rows_under*",
+    "running_*",
 )  # fmt: skip
 @pytest.mark.parametrize(("function", "make"), ALL)
 def test_it_means_what_python_means(

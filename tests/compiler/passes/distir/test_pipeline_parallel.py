@@ -4,6 +4,8 @@ them are in flight.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from mlir import ir
 
@@ -127,6 +129,18 @@ def test_stages_are_balanced() -> None:
     assert balanced([1, 1, 1, 1], 2) == [0, 0, 1, 1]
     assert max(balanced([5, 1, 1, 1], 3)) == 2
     assert balanced([5, 1, 1, 1], 2) == [0, 1, 1, 1]
+    for costs in itertools.product((0, 1, 3), repeat=5):
+        for parts in range(1, 6):
+            cuts = itertools.combinations(range(1, 5), parts - 1)
+            ends = ((0, *each, 5) for each in cuts)
+            most = min(max(sum(costs[a:b]) for a, b in itertools.pairwise(e)) for e in ends)
+            found = balanced(costs, parts)
+            assert sorted({*found}) == list(range(parts))
+            assert found == sorted(found)
+            assert most == max(
+                sum(c for c, s in zip(costs, found, strict=True) if s == part)
+                for part in range(parts)
+            )
 
 
 def test_weights_that_meet_the_batch_at_once_are_in_their_order() -> None:

@@ -139,3 +139,40 @@ func.func @barrier_for_some_threads(%c: memref<32xindex>) {
   }
   return
 }
+
+// -----
+
+// A loop that only reads waits for what no other thread, block or launch does meanwhile: what it begins never ends.
+
+// CHECK-LABEL: func.func @waits(
+// CHECK: scf.while
+// CHECK: do {
+// CHECK: cf.assert %false{{.*}}, "scf.while: it waits for memory that nobody writes meanwhile
+// CHECK: scf.while
+// CHECK: do {
+// CHECK-NOT: cf.assert
+// CHECK: return
+func.func @waits(%a: memref<4xi32>, %n: index) {
+  %one = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %one, %sy = %one, %sz = %one) {
+    %none = arith.constant 0 : i32
+    %two = arith.constant 2 : i32
+    scf.while : () -> () {
+      %x = memref.atomic_rmw addi %none, %a[%tx] : (i32, memref<4xi32>) -> i32
+      %less = arith.cmpi slt, %x, %two : i32
+      scf.condition(%less)
+    } do {
+      scf.yield
+    }
+    scf.while : () -> () {
+      %x = memref.atomic_rmw addi %two, %a[%tx] : (i32, memref<4xi32>) -> i32
+      %less = arith.cmpi slt, %x, %two : i32
+      scf.condition(%less)
+    } do {
+      scf.yield
+    }
+    gpu.terminator
+  }
+  return
+}

@@ -122,3 +122,47 @@ func.func @each_for_itself(%A: memref<100xf64>) {
   }) : (!avial.buffer_ref) -> ()
   return
 }
+
+// -----
+
+// What each step reads of others hangs on no neighbour's steps before: the halo is as wide for many steps as for one.
+
+// CHECK-LABEL: func.func @as_wide_for_all_steps
+// CHECK: affine.for %{{.*}} = 1 to 99 {
+// CHECK: } {avial.lean = array<i64: 0, 0, 0, 0>, avial.split = 0 : i64}
+// CHECK: affine.for %{{.*}} = 0 to 100 {
+// CHECK: } {avial.lean = array<i64: 1, 1, 0, 0>, avial.split = 0 : i64}
+// CHECK: avial.halo = array<i64: 1, 1>
+func.func @as_wide_for_all_steps(%A: memref<100xf64>, %B: memref<100xf64>) {
+  %a = builtin.unrealized_conversion_cast %A : memref<100xf64> to !avial.buffer_ref
+  %b = builtin.unrealized_conversion_cast %B : memref<100xf64> to !avial.buffer_ref
+  "avial.schedule"(%a, %b) ({
+    %cpu = "avial.target"() {arch = "cpu", name = "cpu"} : () -> !avial.target_ref
+    %c = "avial.converge"() ({
+      affine.for %t = 0 to 15 {
+        %1 = "avial.replicate"(%cpu, %a, %b, %b) ({
+          affine.for %i = 1 to 99 {
+            %l = affine.load %A[%i - 1] : memref<100xf64>
+            %r = affine.load %A[%i + 1] : memref<100xf64>
+            %s = arith.addf %l, %r : f64
+            %o = affine.load %B[%i] : memref<100xf64>
+            %n = arith.addf %o, %s : f64
+            affine.store %n, %B[%i] : memref<100xf64>
+          } {avial.split = 0 : i64}
+          omp.terminator
+        }) {name = "S1", operandSegmentSizes = array<i32: 1, 2, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+        %2 = "avial.replicate"(%cpu, %a, %a) ({
+          affine.for %i = 0 to 100 {
+            %l = affine.load %A[%i] : memref<100xf64>
+            %s = arith.addf %l, %l : f64
+            affine.store %s, %A[%i] : memref<100xf64>
+          } {avial.split = 0 : i64}
+          omp.terminator
+        }) {name = "S2", operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!avial.target_ref, !avial.buffer_ref, !avial.buffer_ref) -> !avial.task_ref
+      }
+      omp.terminator
+    }) {name = "loop1", operandSegmentSizes = array<i32: 0, 0>} : () -> !avial.task_ref
+    omp.terminator
+  }) : (!avial.buffer_ref, !avial.buffer_ref) -> ()
+  return
+}

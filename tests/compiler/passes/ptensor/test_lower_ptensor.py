@@ -8,7 +8,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from mlir import ir
 
+from avial_lab.compiler.ir.dialects import register
+from avial_lab.compiler.ir.operations import operations_in
+from avial_lab.compiler.lowering.run import run_passes
 from avial_lab.compiler.passes.ptensor.dist_to_runtime import DistToRuntime
 from avial_lab.compiler.passes.ptensor.lower_ptensor import LowerPtensor
 from tests.compiler.passes.golden import cases_of, computed
@@ -71,3 +75,26 @@ def test_a_sum_that_is_asked_for_twice() -> None:
     texts = cases_of("lower_ptensor")["twice"]
     total, mean = computed(texts, (LowerPtensor(),), given={0: given, 1: np.array(9.0)})[2:]
     assert (total, mean) == (36.0, 4.0)
+
+
+def test_what_an_element_takes_several_times_is_one_operation() -> None:
+    """As a tree twelve doublings are 4,095 operations, of which some would go through memory."""
+    kind = '!ptensor.ptensor<tensor<9xf64>, "default", unit>'
+    doublings = "".join(
+        f'%x{k + 1} = "ptensor.binary"(%x{k}, %x{k}) {{op = "add"}} : ({kind}, {kind}) -> {kind}\n'
+        for k in range(12)
+    )
+    text = f"""func.func @doubled(%A: memref<9xf64>, %B: memref<9xf64>) {{
+      %x0 = "ptensor.load"(%A) : (memref<9xf64>) -> {kind}
+      {doublings}
+      "ptensor.store"(%x12, %B) : ({kind}, memref<9xf64>) -> ()
+      return
+    }}"""
+    context = ir.Context()
+    register(context)
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(text)
+        run_passes(module.operation, (LowerPtensor(),))
+        names = [op.name for op in operations_in(module.operation)]
+    assert names.count("arith.addf") == 12
+    assert names.count("affine.for") == 1

@@ -67,6 +67,8 @@ def nan_to_num(x, nan=0.0):
 
 def reciprocal(x):
     """numpy.reciprocal of floats."""
+    if x.dtype.kind != "f" and x.dtype.kind != "c":
+        raise TypeError("np.reciprocal takes floats here: 1 / x")
     return x.dtype.type(1) / x
 
 

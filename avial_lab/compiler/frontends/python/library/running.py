@@ -17,6 +17,16 @@ def cumprod(a, axis=None, dtype=None):
     return _running(a, axis, dtype, False)
 
 
+def sums(array, axis=0, dtype=None):
+    """numpy.add.accumulate."""
+    return _running(array, axis, dtype, True)
+
+
+def products(array, axis=0, dtype=None):
+    """numpy.multiply.accumulate."""
+    return _running(array, axis, dtype, False)
+
+
 def _running(a, axis, dtype, adds):
     if axis is None and a.ndim > 1:
         return _running(a.flatten(), 0, dtype, adds)
@@ -28,7 +38,7 @@ def _running(a, axis, dtype, adds):
         out = np.zeros(a.shape, dtype)
     if a.ndim > 1:
         for i in range(a.shape[0]):
-            out[i] = _running(a[i], None, out.dtype, adds)
+            out[i] = _running(a[i], -1, out.dtype, adds)
         return out
     total = out.dtype.type(0 if adds else 1)
     for i in range(a.shape[0]):

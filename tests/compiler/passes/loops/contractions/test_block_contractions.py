@@ -297,6 +297,22 @@ REFUSED = {
         %c = affine.load %C[2 * %i, 2 * %j] : memref<70x70xf64>
         %new = math.fma %a, %b, %c : f64
         affine.store %new, %C[2 * %i, 2 * %j] : memref<70x70xf64> } } }""",
+    "columns that go backwards": """
+      affine.for %i = 0 to 30 { affine.for %j = 0 to 30 { affine.for %p = 0 to 30 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, %j] : memref<70x70xf64>
+        %c = affine.load %C[%i, 29 - %j] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new, %C[%i, 29 - %j] : memref<70x70xf64> } } }""",
+    "columns that go backwards through rows": """
+      affine.for %i = 0 to 30 { affine.for %j = 0 to 100 { affine.for %p = 0 to 30 {
+        %a = affine.load %A[%i, %p] : memref<70x70xf64>
+        %b = affine.load %B[%p, %j floordiv 2] : memref<70x70xf64>
+        %c = affine.load
+          %C[%i * 2 + (99 - %j) floordiv 70, (99 - %j) mod 70] : memref<70x70xf64>
+        %new = math.fma %a, %b, %c : f64
+        affine.store %new,
+          %C[%i * 2 + (99 - %j) floordiv 70, (99 - %j) mod 70] : memref<70x70xf64> } } }""",
     "a matrix and a vector": """
       affine.for %i = 0 to 30 { affine.for %p = 0 to 30 {
         %a = affine.load %A[%i, %p] : memref<70x70xf64>

@@ -1,7 +1,8 @@
 /* libcuda.so.1 without a GPU: the calls of cuda_calls.h on memory of the host. What is put into a
  * stream runs when somebody waits for it, and no earlier than that: a wait that is forgotten is a wrong
  * value. What is tested with it is what the driver is asked; a kernel called `fill` stores its second argument and
- * the number of threads of the launch at its first. */
+ * the number of threads of the launch at its first. With FAKE_FAULT=700 in the environment any kernel is
+ * launched, none does anything, and from the first launch on the context answers with that error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return *context = &current, 0;
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return (void)device, 0; }
-CUresult cuCtxSetCurrent(CUcontext context) { return context != &current; }
+static int fault;
+CUresult cuCtxSetCurrent(CUcontext context) { return fault ? fault : context != &current; }
 CUresult cuCtxSynchronize(void)
 {
     for (int k = MOST_STREAMS - 1; k >= 0; k--)
@@ -228,7 +230,7 @@ CUresult cuModuleUnload(CUmodule module) { return module != &kernel; }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     (void)module;
-    return *function = &kernel, strcmp(name, "fill") ? 500 : 0;
+    return *function = &kernel, strcmp(name, "fill") && !getenv("FAKE_FAULT") ? 500 : 0;
 }
 CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
 {
@@ -239,6 +241,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         void **arguments, void **extra)
 {
     (void)shared, (void)extra;
+    if (getenv("FAKE_FAULT")) return fault = atoi(getenv("FAKE_FAULT")), 0;
     int64_t value = *(int64_t *)arguments[1] + (int64_t)gx * gy * gz * bx * by * bz;
     return put(stream, (Item){.at = *(int64_t **)arguments[0], .value = value}) || function != &kernel;
 }
