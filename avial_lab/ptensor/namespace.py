@@ -886,9 +886,8 @@ class Namespace(NumpyNames, Library):
         if name == "tanh":
             at_zero = self.logical_and(odd, self.equal(real, 0))
             found = self.where(at_zero, self.add(real, complex(0, math.nan)), found)
-            parts = self.copysign(1.0, real), self.copysign(0.0, imag)
-            recording = self.connection.record()
-            limit = self._of(recording.complex_of(*(part.value() for part in parts), x.dtype))
+            one, zero = self.copysign(1.0, real).value(), self.copysign(0.0, imag).value()
+            limit = self._of(self.connection.record().complex_of(one, zero, x.dtype))
             ends = self.logical_and(self.isinf(real), self.isfinite(imag))
             return self.where(ends, limit, found)
         limit = self.where(self.greater(real, 0), nan, 0j if name == "exp" else -1 + 0j)
