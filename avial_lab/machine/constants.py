@@ -51,12 +51,12 @@ LOADS_PER_CYCLE = 2
 """And one store beside them (uops.info: Intel since Haswell, AMD since Zen)."""
 
 LOAD_ACROSS_LINES_CYCLES = 1
-"""What a load takes more that lies across two lines of the cache, one behind the other (AMD EPYC
-9004, L1, loads of 16, 32 and 64 bytes one after another: 1.1, 1.0, 0.7; Intel 0.5, uops.info)."""
+"""What a load takes more that lies across two lines of the cache (measured on an AMD EPYC 9004, in
+L1, loads of 16, 32 and 64 bytes one after another: 1.1, 1.0, 0.7; AMD's Software Optimization Guide
+for AMD64, 5.2: at least one cycle where it is misaligned). Not measured on Intel."""
 
 STORE_ACROSS_LINES_CYCLES = 2
-"""The same of a store (AMD EPYC 9004, 16, 32 and 64 bytes: 0.9, 1.8, 1.6; Intel since Skylake 1
-to 2)."""
+"""The same of a store (16, 32 and 64 bytes: 0.9, 1.8, 1.6)."""
 
 OPERATIONS_PER_CYCLE = 5
 """That a core begins, of whatever kind, with the arithmetic of their indices beside them (4 to 6
@@ -147,7 +147,8 @@ AMD EPYC 9004: 80 turns, 0.22 µs each beside what they compute)."""
 FIRST_TIME_S = 15e-6
 """What a phase or task takes more, at most, the first time in a run: code and page tables come from
 memory, branches are not known (PolyBench SMALL on an AMD EPYC 9004, one thread: 6 to 18 µs more
-than modelled in atax, bicg, syr2k, covariance, correlation, which at MEDIUM are not off)."""
+than modelled in atax, bicg, syr2k, covariance, correlation: 1.6 to 5.3 times the model, and 1.0 to
+1.7 at MEDIUM; of 5, 10, 15 and 20 µs the one that told MEDIUM from SMALL well)."""
 
 EAGER_BYTES = 1 << 16
 """A message of at most so much is sent before its receiver is ready for it (MPICH, shared memory:

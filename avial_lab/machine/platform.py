@@ -159,9 +159,11 @@ class Node:
         return min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
 
     def foreign_bytes_per_s(self, nbytes: float, cores: int) -> float:
-        """The same of what another process has just written."""
+        """The same of what another process has just written: from the cache of the core that it
+        was on, however many there are that read it, or from memory.
+        """
         memory = min(self.core_bytes_per_s * cores, self.memory_bytes_per_s)
-        return max(memory, self.stream_bytes_per_s(nbytes, cores) * FOREIGN_CACHE_RATE)
+        return max(memory, self.stream_bytes_per_s(nbytes, 1) * FOREIGN_CACHE_RATE)
 
     @cached_property
     def hardware(self) -> Node:
@@ -423,9 +425,8 @@ class Platform:
 
     def __str__(self) -> str:
         kinds = dict.fromkeys(link.kind for link in self.links)
-        return (
-            f"{self.label}: {count(len(self.nodes), 'node')}, {listed(list(kinds))} ({self.source})"
-        )
+        links = listed(list(kinds)) if kinds else "no links"
+        return f"{self.label}: {count(len(self.nodes), 'node')}, {links} ({self.source})"
 
     def __repr__(self) -> str:
         nodes, links = count(len(self.nodes), "node"), count(len(self.links), "link")

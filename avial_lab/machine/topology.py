@@ -33,14 +33,15 @@ from avial_lab.machine.platform import Accelerator, Node, Platform, assumed_plat
 
 @dataclass(frozen=True)
 class Target:
-    """A constraint on the device, from `avial.target {arch = …, node = …}`; `name` is its SSA name
-    without the %. device: the very one that a plan pins a task to.
+    """A constraint on the device, from `avial.target {arch = …, node = …, rank = …}`; `name` is its
+    SSA name without the %. device: the very one that a plan pins a task to.
     """
 
     name: str
     arch: str = "cpu"
     node: str | None = None
     device: str | None = None
+    rank: int | None = None
 
     @property
     def kind(self) -> DeviceKind:
@@ -48,7 +49,8 @@ class Target:
         return kind_for(self.arch)
 
     def __str__(self) -> str:
-        where = " and ".join(filter(None, (self.node, self.device)))
+        rank = None if self.rank is None else f"rank {self.rank}"
+        where = " and ".join(filter(None, (self.node, rank, self.device)))
         return f"{self.arch} on {where}" if where else self.arch
 
     def __repr__(self) -> str:
@@ -75,7 +77,8 @@ class Device:
 
     def satisfies(self, target: Target) -> bool:
         """Whether a task with that target may run here."""
-        here = target.node in (None, self.node) and target.device in (None, self.name)
+        here = target.node in (None, self.node) and target.rank in (None, self.rank)
+        here = here and target.device in (None, self.name)
         return here and accepts(self.kind, self.arch, target.arch)
 
     def __str__(self) -> str:

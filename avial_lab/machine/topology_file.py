@@ -225,7 +225,7 @@ def _nodes(entry: _Reader) -> list[Node]:
     needed = ("name", "cores", "core_flops", "core_bandwidth", "memory_bandwidth")
     for key in needed:
         if key not in members:
-            raise entry.error(f"a node has '{key}'", f"a node needs {', '.join(needed)}")
+            raise entry.error(f"a node lacks '{key}'", f"a node needs {', '.join(needed)}")
     name = members["name"].word("name")
     count = members["count"].whole("count") if "count" in members else 1
     made = Node(
@@ -256,7 +256,7 @@ def _caches(entry: _Reader) -> tuple[tuple[int, float], ...]:
         members = each.mapping("a cache", _CACHE)
         for key in _CACHE:
             if key not in members:
-                raise each.error(f"a cache has '{key}'", f"a cache needs {', '.join(_CACHE)}")
+                raise each.error(f"a cache lacks '{key}'", f"a cache needs {', '.join(_CACHE)}")
         size = int(members["size"].quantity("size", Quantity.BYTES))
         found.append((size, members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)))
     return tuple(found)
@@ -272,7 +272,7 @@ def _in_domains(entry: _Reader, node: Node) -> Node:
         for key in _DOMAIN[:2]:
             if key not in members:
                 raise each.error(
-                    f"a domain has '{key}'", f"a domain needs {', '.join(_DOMAIN[:2])}"
+                    f"a domain lacks '{key}'", f"a domain needs {', '.join(_DOMAIN[:2])}"
                 )
         words = members["cores"].word("cores")
         if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", words):
@@ -315,7 +315,7 @@ def _link(entry: _Reader) -> Link:
     members = entry.mapping("a link", _LINK)
     for key in ("name", "bandwidth", "latency"):
         if key not in members:
-            raise entry.error(f"a link has '{key}'", "a link needs name, bandwidth, latency")
+            raise entry.error(f"a link lacks '{key}'", "a link needs name, bandwidth, latency")
     kind = members["kind"].word("kind") if "kind" in members else "link"
     rate = members["bandwidth"].quantity("bandwidth", Quantity.BYTES_PER_S)
     written = members["bandwidth"].word("bandwidth")
@@ -395,7 +395,7 @@ def _collectives(entry: _Reader) -> tuple[CollectiveTime, ...]:
         members = each.mapping("a collective", _COLLECTIVE)
         for key in ("call", "ranks", "latency"):
             if key not in members:
-                raise each.error(f"a collective has '{key}'", "it needs call, ranks, latency")
+                raise each.error(f"a collective lacks '{key}'", "it needs call, ranks, latency")
         name = members["call"].word("call")
         if name not in calls:
             near = get_close_matches(name, calls, n=1)

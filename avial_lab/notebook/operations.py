@@ -34,7 +34,7 @@ AVIAL = {
 The buffers are the caller's arrays of the same name (in a notebook its variables); their types come
 from the arrays, or are written: `%a: memref<20xi32>`. Dependences are derived from what the
 tasks read and write; the result equals running them one after the other.""",
-    "avial.target": """A constraint on the device that runs a task: `arch`, `node`, or both.
+    "avial.target": """A constraint on the device that runs a task: `arch`, `node`, `rank`.
 
 `arch` is `"cpu"`, `"gpu"`, an instruction set (`"x86_64"`) or a compute capability (`"sm_90"`). An
 emulated GPU satisfies every GPU target, a real one those its compute capability covers.""",

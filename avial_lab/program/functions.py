@@ -646,6 +646,9 @@ def program(
     size. With `dynamic` that is so from the first call on, with `dynamic=False` never. Where
     annotations say what all arguments are (`u: "f64[n, m]"`, `k: int`) it is compiled here.
 
+    Python's integers have 64 bits here, and wrap; one that is known to be out of bounds of NumPy's
+    that it meets is refused, as NumPy refuses it.
+
     Where NumPy leaves a choice: `np.argsort` of any kind keeps equal elements in their order (as
     `kind="stable"` does; NumPy's default may not), and sums are added in any order, with `strict`
     in that of a loop.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from avial_lab.compiler.frontends.notation.header import argument_named, program_names
 from avial_lab.compiler.requests import Argument, Propose, Source
 from avial_lab.core.buffers import UNBOUNDED
+from avial_lab.core.cache import digest, fingerprint, made_once, spelled
 from avial_lab.core.element_types import ITEMSIZE, dtype_of_element, element_in_untyped
 from avial_lab.core.errors import BindError
 from avial_lab.core.words import brief, listed
@@ -151,7 +152,9 @@ def random_arguments(
     numbers = {argument_named(name, known): value for name, value in scalars.items()}
     given = {name: array.shape for name, array in named.items()}
     source = Source(text, cell, None, {k: v for k, v in numbers.items() if k in known}, function)
-    proposal = shared_compiler().ask(Propose(source, given))
+    # Its lines are known to errors alone, which are not kept.
+    key = digest(repr(fingerprint()), spelled(Propose(replace(source, cell=""), given)))
+    proposal = made_once("proposals", key, lambda: shared_compiler().ask(Propose(source, given)))
     rng = np.random.default_rng(seed)
     chosen: list[str] = []
     drawn: list[str] = []

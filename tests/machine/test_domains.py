@@ -67,7 +67,7 @@ def test_files_and_modules_say_the_same_domains(machine: Topology) -> None:
         ("0", "domains is 0"),
         ("[{cores: 0-3, memory_bandwidth: 4 GB/s}]", "have the cores 0-3, and the node has 0-7"),
         ("[{cores: 0-7, memory_bandwidth: 4}]", "memory_bandwidth: "),
-        ("[{cores: 0-7}]", "a domain has 'memory_bandwidth'"),
+        ("[{cores: 0-7}]", "a domain lacks 'memory_bandwidth'"),
         ("[{cores: 3-, memory_bandwidth: 4 GB/s}]", "cores is a list of their numbers, not '3-'"),
         ("[{core: 0-7, memory_bandwidth: 4 GB/s}]", "a domain has no 'core'"),
         ("{}", "domains is a list"),

@@ -15,6 +15,8 @@ from avial_lab.core.cache import Cache
 from avial_lab.core.errors import OptionError
 from avial_lab.core.toolchain import run
 from avial_lab.machine import measured
+from avial_lab.machine.host import CacheLevel, Machine
+from avial_lab.machine.measure import _caches, _sizes
 from avial_lab.machine.measured import (
     Measured,
     MeasuredHosts,
@@ -26,6 +28,7 @@ from avial_lab.machine.measured import (
     line_through,
 )
 from avial_lab.machine.platform import Collective, CollectiveTime
+from avial_lab.machine.roofline import Ceilings
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology_file import TopologyError, topology_in, topology_text
 from avial_lab.runtime.launch.discovery import _ranks_here, measure_machine
@@ -66,6 +69,16 @@ def test_an_entry_of_another_form_is_none(text: str) -> None:
     assert isinstance(store, Cache)
     store.put(key, text.encode())
     assert kept() is None
+
+
+def test_caches_are_measured_at_sizes_between_and_a_larger_one_is_never_faster() -> None:
+    levels = (CacheLevel(1, 32 << 10, 1), CacheLevel(2, 1 << 20, 1), CacheLevel(3, 8 << 20, 2))
+    sizes = _sizes(Machine("p", "a", 2, 2, levels))
+    assert sizes == [1 << 19, 1 << 20, 1 << 21, 1 << 22]
+    assert _sizes(Machine("p", "a", 1, 1, levels[:1])) == []
+    rates = (9e10, 7e10, 8e10, 1e9)  # the last is no faster than memory
+    one = Ceilings(1, "f64", 1e10, 1e10, streams=tuple(zip(sizes, rates, strict=True)))
+    assert _caches(one) == ((1 << 19, 9e10), (1 << 21, 8e10))
 
 
 def test_a_file_of_it_is_the_same_machine() -> None:
@@ -146,7 +159,7 @@ def test_what_if_the_links_were_others_the_calls_are_too() -> None:
         ("{call: all-gather, ranks: 2, latency: 1 us}", "all collectives but a barrier"),
         ("{call: barrier, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}", "but a barrier"),
         ("{call: barrier, ranks: 2, latency: 1}", "latency"),
-        ("{call: barrier, latency: 1 us}", "a collective has 'ranks'"),
+        ("{call: barrier, latency: 1 us}", "a collective lacks 'ranks'"),
         ("{call: barrier, ranks: 2, nodes: 1, latency: 1 us}", "stands twice"),
     ],
 )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import avial_lab
-from avial_lab.program import cached_build
+from avial_lab.program import cached_build, inputs
+from avial_lab.program.inputs import random_arguments
 
 TEXT = """
 func.func @twice(%A: memref<?xf64>, %B: memref<?xf64>) {
@@ -52,6 +53,16 @@ print(avial_lab.compile({TEXT!r}, arrays=arrays, ranks=1, cell="In [3]").binary.
     root = Path(__file__).parents[2]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
     assert said.stdout.strip() == first.binary.key
+
+
+def test_arguments_that_nobody_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they are follows from the text as well: a model's are asked for once."""
+    first = random_arguments(TEXT, arrays={"A": arrays(31)["A"]}, scalars={}, cell="In [3]")
+    monkeypatch.setattr(inputs, "shared_compiler", lambda: pytest.fail("it was asked"))
+    again = random_arguments(TEXT, arrays={"A": arrays(31)["A"]}, scalars={}, cell="In [4]")
+    np.testing.assert_array_equal(again.arrays["B"], first.arrays["B"])
+    with pytest.raises(pytest.fail.Exception):
+        random_arguments(TEXT, arrays={"A": arrays(32)["A"]}, scalars={})
 
 
 def test_another_cell_of_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:

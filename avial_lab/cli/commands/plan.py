@@ -22,6 +22,7 @@ from avial_lab.cli.question import (
 from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.core.errors import BindError
 from avial_lab.core.files import written_whole
+from avial_lab.core.words import count
 from avial_lab.machine.cpu import this_cpu
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.dlti import module_text
@@ -31,7 +32,7 @@ from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.machine.topology_file import topology_text
-from avial_lab.planning.imports import load_graph
+from avial_lab.planning.imports import NOT_READ, load_graph
 from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.planning.planned import PlannedSchedule, best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
@@ -44,6 +45,8 @@ from avial_lab.runtime.launch.hosts import Hosts
 
 ALL = "all"
 """Every policy but the exact one, which is for few tasks and needs OR-tools."""
+
+_GRAPHS = (".json", ".stg", *NOT_READ)
 
 
 def plan_command(options: argparse.Namespace) -> int:
@@ -71,7 +74,7 @@ def plan_command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([_facts(each) for each in plans], indent=2))
         return 0
-    title = f"{workflow.name} on {topology.speeds} ({topology.ranks:,} ranks), simulated"
+    title = f"{workflow.name} on {topology.speeds} ({count(topology.ranks, 'rank')}), simulated"
     print(policy_table(found, title))
     if len(plans) == 1:
         print(plot.trace_text(best.simulate(), best, most=20))
@@ -96,7 +99,7 @@ def _is_of_loops(path: Path) -> bool:
     """A kernel, or a text of MLIR without tasks of its own."""
     if is_kernel(path) or is_onnx(path):
         return True
-    if path.suffix in (".json", ".stg"):
+    if path.suffix in _GRAPHS:
         return False
     text = read_text(path)
     return not holds_schedule(text) and not text.lstrip()[:1].isdigit()
@@ -141,7 +144,7 @@ def _plan_loops(options: argparse.Namespace) -> int:
 def _graph(options: argparse.Namespace, topology: Topology) -> Workflow:
     """Somebody's task graph, or that of a program of tasks; a program needs the compiler."""
     path = options.program
-    if path.suffix in (".json", ".stg"):
+    if path.suffix in _GRAPHS:
         return load_graph(path)
     text = read_text(path)
     if not holds_schedule(text):

@@ -53,9 +53,10 @@ def task_times(
 
 
 def _on_one_rank(graph: TaskGraph) -> Schedule:
-    """Whatever nodes and devices the tasks ask for."""
+    """Whatever nodes, ranks and devices the tasks ask for."""
     free = tuple(
-        replace(task, target=replace(task.target, node=None, device=None)) for task in graph.tasks
+        replace(task, target=replace(task.target, node=None, device=None, rank=None))
+        for task in graph.tasks
     )
     gpus = int(any(task.target.kind.family == GPU_FAMILY for task in graph.tasks))
     return schedule_tasks(replace(graph, tasks=free), Topology.local(1, gpus=gpus))

@@ -14,7 +14,12 @@ from avial_lab.planning.imports.stg import stg_graph
 from avial_lab.planning.imports.wfformat import wfformat_graph
 from avial_lab.planning.imports.workflow import Workflow
 
-__all__ = ["Workflow", "load_graph"]
+__all__ = ["NOT_READ", "Workflow", "load_graph"]
+
+NOT_READ = (".dot", ".gv", ".dax")
+"""Endings of task graphs in other forms (DOT, whose sizes have no unit; Pegasus' XML)."""
+
+_KNOWN = "known are WfFormat (a 'workflow'), Chrome traces ('traceEvents'), and STG (text)"
 
 
 def load_graph(path: str | Path) -> Workflow:
@@ -25,6 +30,8 @@ def load_graph(path: str | Path) -> Workflow:
     times that are none.
     """
     path = Path(path)
+    if path.suffix in NOT_READ:
+        raise AvialError(f"{path} is no task graph that is known", hint=_KNOWN)
     if path.suffix != ".json":
         return stg_graph(path)
     found = read_json(path, lists=True)
@@ -32,7 +39,4 @@ def load_graph(path: str | Path) -> Workflow:
         return wfformat_graph(found, path)
     if "traceEvents" in found:
         return trace_graph(found["traceEvents"], path)
-    raise AvialError(
-        f"{path} is no task graph that is known",
-        hint="known are WfFormat (a 'workflow'), Chrome traces ('traceEvents'), and STG (text)",
-    )
+    raise AvialError(f"{path} is no task graph that is known", hint=_KNOWN)

@@ -5,6 +5,7 @@ Members of a file -> Workflow: tasks with their run times, the files between the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,14 @@ def _graph(found: dict[str, Any], path: Path) -> Workflow:
             each["id"]: float(each["runtimeInSeconds"]) for each in found["execution"]["tasks"]
         }
         sizes = {each["id"]: int(each["sizeInBytes"]) for each in files}
+        after = _before(told, {each["id"]: each["id"] for each in told})
         tasks = [
             Given(
                 each["id"],
                 seconds[each["id"]],
                 tuple(each.get("inputFiles", ())),
                 tuple(each.get("outputFiles", ())),
-                tuple(each.get("parents", ())),
+                after[each["id"]],
             )
             for each in told
         ]
@@ -49,6 +51,7 @@ def _graph(found: dict[str, Any], path: Path) -> Workflow:
 def _older(told: list[dict[str, Any]], path: Path) -> Workflow:
     """1.3 and 1.4: files stand with the tasks; parents are named by id or name."""
     names = {key: _name(task) for task in told for key in (_name(task), task["name"])}
+    after = _before(told, names)
     sizes: dict[str, int] = {}
     tasks: list[Given] = []
     for task in told:
@@ -58,10 +61,22 @@ def _older(told: list[dict[str, Any]], path: Path) -> Workflow:
             sizes[name] = int(file.get("sizeInBytes", file.get("size", 0)))
             files[file["link"]].append(name)
         seconds = float(task.get("runtimeInSeconds", task.get("runtime", 0)))
-        after = tuple(names[parent] for parent in task.get("parents", ()))
         reads, makes = tuple(files["input"]), tuple(files["output"])
-        tasks.append(Given(_name(task), seconds, reads, makes, after))
+        tasks.append(Given(_name(task), seconds, reads, makes, after[_name(task)]))
     return workflow(path, tasks, sizes)
+
+
+def _before(told: list[dict[str, Any]], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Whom each task waits for, as it names its parents, and as others name it as their child."""
+    found: dict[str, dict[str, None]] = {name: {} for name in names.values()}
+    for task in told:
+        own = names[_name(task)]
+        found[own] |= dict.fromkeys(names.get(each, each) for each in task.get("parents", ()))
+        for child in task.get("children", ()):
+            if child not in names:
+                raise ValueError(f"the task '{own}' has a child '{child}', unknown here")
+            found[names[child]][own] = None
+    return {name: tuple(before) for name, before in found.items()}
 
 
 def _name(task: dict[str, Any]) -> str:

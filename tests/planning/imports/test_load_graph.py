@@ -71,6 +71,29 @@ def test_a_workflow_is_read_in_an_order_that_respects_it(tmp_path: Path) -> None
     assert planned.simulate().label == "simulated on one core"
 
 
+def test_who_is_named_as_a_child_waits_too(tmp_path: Path) -> None:
+    made = _wfformat()
+    tasks = made["workflow"]["specification"]["tasks"]
+    for task in tasks:
+        task["inputFiles"], task["parents"] = [], []
+    tasks[1]["children"] = ["work", "join"]
+    found = avial_lab.load_graph(_written(tmp_path, made))
+    assert {(e.before, e.after) for e in found.graph.dependencies} == {
+        ("split", "work"), ("split", "join"),
+    }  # fmt: skip
+    tasks[2]["children"] = ["split"]
+    with pytest.raises(AvialError, match="wait for each other in a circle"):
+        avial_lab.load_graph(_written(tmp_path, made))
+    tasks[2]["children"] = ["nobody"]
+    with pytest.raises(AvialError, match="'work' has a child 'nobody', unknown here"):
+        avial_lab.load_graph(_written(tmp_path, made))
+
+
+def test_a_graph_in_another_form_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(AvialError, match="known are WfFormat"):
+        avial_lab.load_graph(_written(tmp_path, "digraph { a -> b }", "g.dot"))
+
+
 def test_files_with_the_tasks_as_older_versions_have_them(tmp_path: Path) -> None:
     tasks = [
         {"name": "a", "runtime": 1.0, "files": [{"name": "f", "size": 8, "link": "output"}]},

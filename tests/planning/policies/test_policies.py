@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import avial_lab
 from avial_lab.core.errors import AvialError, ScheduleError
-from avial_lab.machine.topology import Topology
+from avial_lab.machine.topology import Target, Topology
 from avial_lab.planning.costs import Costs
 from avial_lab.planning.list_scheduling import Evaluator, Problem
 from avial_lab.planning.memory import held_bytes
@@ -229,6 +230,17 @@ def test_every_policy_keeps_to_pins(graph: TaskGraph, data: st.DataObject) -> No
         assert made.placement_of[pinned.name].device == place[pinned.name]
     made = avial_lab.plan(graph, topology, policy="search", budget_s=0.05, place=place)
     assert made.placement_of[pinned.name].device == place[pinned.name]
+
+
+@pytest.mark.parametrize("policy", [each for each in Policy if each is not Policy.EXACT])
+def test_every_policy_keeps_to_the_rank_of_a_target(policy: Policy) -> None:
+    graph = by_hand.deck()
+    on_one = replace(graph.tasks[0], target=Target("any", rank=1))
+    asked = replace(graph, tasks=(on_one, *graph.tasks[1:]))
+    made = avial_lab.plan(asked, Topology.local(3, gpus=1), policy=policy, budget_s=0.05)
+    assert made.placement_of[on_one.name].rank == 1
+    with pytest.raises(ScheduleError, match="cpu on rank 1"):
+        avial_lab.plan(asked, Topology.local(1, gpus=1), policy=policy)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ def _target(op: ir.Operation) -> Target:
         return ir.StringAttr(attributes[name]).value if name in attributes else None
 
     name = text("name") or name_of(op.location) or "target"
-    return Target(name, text("arch") or "cpu", text("node"))
+    rank = ir.IntegerAttr(attributes["rank"]).value if "rank" in attributes else None
+    return Target(name, text("arch") or "cpu", text("node"), rank=rank)
 
 
 @dataclass

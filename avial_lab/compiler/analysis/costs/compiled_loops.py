@@ -183,9 +183,12 @@ def _strides_of(op: ir.Operation, element: int) -> tuple[int, ...]:
     if op.name not in LOADS and op.name not in STORES:
         return ()
     kind = op.operands[memory_of(op.name)].type
-    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+    if not isinstance(kind, ir.MemRefType) or isinstance(kind.element_type, ir.VectorType):
         return ()
-    strides, offset = kind.get_strides_and_offset()
+    try:
+        strides, offset = kind.get_strides_and_offset()
+    except (RuntimeError, ValueError):  # a layout that is none of strides
+        return ()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return () if unknown in (*strides, offset) else tuple(each * element for each in strides)
 

@@ -11,6 +11,7 @@ modulo scheduling (Rau, Iterative modulo scheduling, MICRO 1994). Loads hit the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -91,9 +92,39 @@ class Core:
         far = any(step.flags.endswith(FAR) for step in steps)
         if not (branches or far) and recurrence < 1 and _unit_strides(steps, places[0], places[1]):
             lanes = self.unit_bytes / max(step.element for step in steps if step.data)
-        alone = max(self._busiest(steps, places, invariant, 1.0), recurrence, 1.0)
-        return Iteration(max(self._busiest(steps, places, invariant, lanes), recurrence),
-                         alone, int(lanes))  # fmt: skip
+        side_by_side = frozenset[Place]()
+        if lanes == 1 and not (branches or far):
+            side_by_side = self._side_by_side(steps, places[0])
+        alone = max(self._busiest(steps, places, invariant, 1.0, side_by_side), recurrence, 1.0)
+        busiest = self._busiest(steps, places, invariant, lanes, side_by_side)
+        return Iteration(max(busiest, recurrence), alone, int(lanes))
+
+    def _side_by_side(
+        self, steps: Sequence[Step], places: Sequence[Place | None]
+    ) -> frozenset[Place]:
+        """Elements that LLVM's SLP vectoriser loads or stores as vectors: of rows that are computed
+        together, two vectors of them or more, where there is as much of each operation for all.
+        Elsewhere none.
+        """
+        data = [step for step in steps if step.data]
+        if not data or any(step.nbytes > step.element for step in data):
+            return frozenset()
+        lanes = self.unit_bytes // max(step.element for step in data)
+        counted = Counter(step.name for step in data if step.name not in (*LOADS, *STORES, *_FREE))
+        if lanes < 2 or any(number % lanes for number in counted.values()):
+            return frozenset()
+        rows: dict[Place, set[int]] = {}
+        for place in places:
+            if place is not None and _is_known(place) and len(place) > 1:
+                rows.setdefault(place[:-1], set()).add(int(place[-1]))
+        return frozenset(
+            (*row, k)
+            for row, found in rows.items()
+            for k in found
+            if any(
+                found.issuperset(range(a, a + 2 * lanes)) for a in range(k - 2 * lanes + 1, k + 1)
+            )
+        )
 
     def _busiest(
         self,
@@ -101,17 +132,23 @@ class Core:
         places: Sequence[Sequence[Place | None]],
         invariant: Collection[Place | None],
         lanes: float,
+        side_by_side: Collection[Place | None] = (),
     ) -> float:
         """Cycles of the unit that has most to do. An element is loaded once, and not at all where
         it was just stored, or never changes; of several stores to it the last one is left. places:
-        of each turn.
+        of each turn. side_by_side: what is a lane of a vector, and so all arithmetic.
         """
+        packed = self.unit_bytes / max(s.element for s in steps if s.data) if side_by_side else 1.0
         arithmetic = sums = divisions = loads = issued = 0.0
         stores: dict[Place, float] = {}
         there: set[Place | None] = set()
         fused = _fused(steps)
         for step, (place, *later) in zip(steps, zip(*places, strict=True), strict=True):
             wide = max(1.0, step.nbytes / self.unit_bytes) if step.nbytes > step.element else 1.0
+            if place is None or place in side_by_side:
+                wide /= packed
+            elif side_by_side:
+                arithmetic += 1  # put into a vector, or taken out of it
             if place is not None:
                 across = _across_lines(step, (place, *later), lanes)
                 if lanes > 1 and _goes_down(place, later[0]):
@@ -120,12 +157,12 @@ class Core:
                     stores[place] = wide + across * STORE_ACROSS_LINES_CYCLES
                 elif place not in there and place not in invariant:
                     loads += wide + across * LOAD_ACROSS_LINES_CYCLES * LOADS_PER_CYCLE
-                    issued += 1
+                    issued += min(wide, 1)
                 there.add(place)
                 continue
             if not step.data or (step.results[:1] and step.results[0] in fused):
                 continue
-            issued += 1
+            issued += min(wide, 1)
             if step.name in _DIVISIONS:
                 divisions += wide * DIVISION_CYCLES
             elif step.name not in _FREE:

@@ -167,7 +167,8 @@ class _Run:
         for k in chosen:
             self._known[body.arguments[0]] = low + k * by
             branches: list[int] = []
-            steps = self._taken(body, branches)
+            # (Control code is gone through once: it changes what is in memory.)
+            steps = None if self._phase is None else self._taken(body, branches)
             if steps is None:
                 total += self._code(body).times(trips / len(chosen))
             else:
@@ -197,10 +198,10 @@ class _Run:
         """The operations of an iteration, with those of the branches that are taken; None where a
         loop is among them.
         """
+        if any(step.name in INNER for step in code.steps):
+            return None
         found: list[Step] = []
         for step in code.steps:
-            if step.name in INNER:
-                return None
             if step.name in IFS:
                 branch = self._branch(step)
                 branches.append(branch)

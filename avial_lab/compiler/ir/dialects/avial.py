@@ -114,6 +114,12 @@ class TargetOp(ir.OpView):
     def node(self) -> str | None:
         return self._text("node")
 
+    @property
+    def rank(self) -> int | None:
+        """The one that is to drive the device."""
+        attributes = self.operation.attributes
+        return ir.IntegerAttr(attributes["rank"]).value if "rank" in attributes else None
+
     def _text(self, key: str) -> str | None:
         attributes = self.operation.attributes
         return ir.StringAttr(attributes[key]).value if key in attributes else None

@@ -25,7 +25,8 @@ _PARENTS = {
     "avial.converge": ("avial.schedule",),
     "avial.schedule": ("func.func",),
 }
-_TARGET_KEYS = ("arch", "node", "name")
+_TARGET_WORDS = ("arch", "node", "name")
+_TARGET_KEYS = (*_TARGET_WORDS, "rank")
 _FAMILIES = ", ".join(
     dict.fromkeys(f'for any {kind.noun} arch = "{kind.family}"' for kind in KINDS)
 )
@@ -196,6 +197,10 @@ def _check_one_loop(op: ir.Operation) -> None:
         )
 
 
+def _is_rank(attribute: ir.Attribute) -> bool:
+    return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
+
+
 def _check_target(op: ir.Operation) -> None:
     for key in op.attributes:
         if key not in _TARGET_KEYS:
@@ -211,7 +216,13 @@ def _check_target(op: ir.Operation) -> None:
             span=span_of(op.location),
             hint=_FAMILIES,
         )
-    for key in _TARGET_KEYS:
+    if "rank" in op.attributes and not _is_rank(op.attributes["rank"]):
+        raise VerifyError(
+            f"rank of avial.target is {op.attributes['rank']}, not the number of a rank",
+            span=span_of(op.location),
+            hint="rank = 0",
+        )
+    for key in _TARGET_WORDS:
         if key in op.attributes and not isinstance(op.attributes[key], ir.StringAttr):
             raise VerifyError(
                 f"{key} of avial.target is {op.attributes[key]}, not a string",

@@ -74,7 +74,8 @@ class PlacePhases:
     def _devices(self, op: ir.Operation) -> tuple[Device, ...]:
         view = op.opview
         assert isinstance(view, ReplicateOp | TaskOp)
-        target = Target(view.target_op.name, view.target_op.arch, view.target_op.node)
+        asked = view.target_op
+        target = Target(asked.name, asked.arch, asked.node, rank=asked.rank)
         devices = self.topology.satisfying(target)
         if not devices:
             there = "; ".join(map(str, self.topology.devices)) or "none"

@@ -26,6 +26,11 @@ MOST = 24
 
 _ALLOC = "memref.alloc"
 
+_LIE_AS_THEIR_SOURCE = (
+    "memref.expand_shape", "memref.collapse_shape", "memref.subview", "memref.transpose",
+)  # fmt: skip
+"""Views whose types say where they begin as that of their source does."""
+
 
 @dataclass(frozen=True)
 class ShareParts:
@@ -217,7 +222,7 @@ def _pass_on(value: ir.Value) -> None:
     """What follows for the types of its views."""
     for use in value.uses:
         op = use.owner.operation
-        if op.name in ("memref.expand_shape", "memref.collapse_shape"):
+        if op.name in _LIE_AS_THEIR_SOURCE:
             with op.location:
                 op.result.set_type(beginning_anywhere(op.result.type))
             _pass_on(op.result)

@@ -135,6 +135,21 @@ def test_a_sum_is_a_chain_where_it_keeps_its_order(flags: str, cycles: float) ->
     assert each == pytest.approx(cycles, rel=0.01)
 
 
+@pytest.mark.parametrize(("apart", "cycles"), [(1, 8 / LANES), (2, 8)])
+def test_rows_that_are_computed_together_are_lanes_where_they_lie_side_by_side(
+    apart: int, cycles: float
+) -> None:
+    body = "\n".join(
+        f"%x{k} = affine.load %B[%i + {k * apart}] : memref<{N}xf64>\n"
+        f"%z{k} = arith.divf %x{k}, %c : f64\n"
+        f"affine.store %z{k}, %A[%i + {k * apart}] : memref<{N}xf64>"
+        for k in range(8)
+    )
+    loop = f"affine.for %i = 0 to {N - 16} step 16 {{ {body} }}"
+    each = (_times(loop)["S"].cycles - BRANCH_MISS_CYCLES) / ((N - 16) / 16)
+    assert each == pytest.approx(cycles * DIVISION_CYCLES, rel=0.01)
+
+
 def test_sums_have_units_of_their_own_where_the_cpu_says_so() -> None:
     """Four sums, three products and a fused one: 8 / 2 cycles, or 4 / 2 in each of two."""
     body = f"%x = {B_HERE}\n" + "\n".join(

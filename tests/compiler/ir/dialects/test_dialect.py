@@ -138,6 +138,17 @@ TASK = (
             "avial.target is in func.func",
         ),
         (
+            f'%x = "avial.target"() {{name = "x", rank = 1}} : () -> !avial.target_ref %t = {TASK}',
+            "",
+            None,
+        ),
+        (
+            f'%x = "avial.target"() {{name = "x", rank = -1}} : () -> !avial.target_ref'
+            f" %t = {TASK}",
+            "",
+            "rank of avial.target is -1 : i64, not the number of a rank",
+        ),
+        (
             f"%t = {TASK}".replace("{ omp.terminator }", "{ ub.unreachable }"),
             "",
             "does not end in omp.terminator",

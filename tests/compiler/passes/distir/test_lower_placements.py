@@ -98,6 +98,24 @@ def test_results_that_are_made_of_the_same() -> None:
     assert (found["result0"], found["result1"]) == (0.25, 0.5)
 
 
+def test_slices_of_blocks_without_rows() -> None:
+    """Three devices and two rows: what one of them has no rows of is cut and put together."""
+    text = """func.func @f(%x: tensor<2x4xf64>) -> (tensor<2x3xf64>, tensor<4xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<4xf64>
+  %z = linalg.fill ins(%zero : f64) outs(%e : tensor<4xf64>) -> tensor<4xf64>
+  %a = tensor.extract_slice %x[0, 1] [2, 2] [1, 1] : tensor<2x4xf64> to tensor<2x2xf64>
+  %b = arith.addf %a, %a : tensor<2x2xf64>
+  %m = tensor.empty() : tensor<2x3xf64>
+  %n = linalg.fill ins(%zero : f64) outs(%m : tensor<2x3xf64>) -> tensor<2x3xf64>
+  %y = tensor.insert_slice %b into %n[0, 1] [2, 2] [1, 1] : tensor<2x2xf64> into tensor<2x3xf64>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<2x4xf64>) outs(%z : tensor<4xf64>)
+    dimensions = [0]
+  return %y, %s : tensor<2x3xf64>, tensor<4xf64>
+}"""
+    assert_divided_is_the_same(text, {"x": np.arange(8.0).reshape(2, 4)}, "data 3")
+
+
 def test_a_result_that_is_a_number_and_an_argument_that_is_a_result() -> None:
     t = "tensor<4x2xi64>"
     text = f"""func.func @f(%x: {t}) -> ({t}, {t}, {t}) {{

@@ -24,7 +24,8 @@ func.func private @layers(%x: memref<4x4xf32>, %w: memref<2x16xf32>, %y: memref<
   %zero = arith.constant 0.0 : f32
   %r0 = memref.subview %w[0, 0] [1, 16] [1, 1] : memref<2x16xf32> to memref<16xf32, strided<[1]>>
   %w0 = memref.expand_shape %r0 [[0, 1]] output_shape [4, 4] : memref<16xf32, strided<[1]>> into memref<4x4xf32>
-  %r1 = memref.subview %w[1, 0] [1, 16] [1, 1] : memref<2x16xf32> to memref<16xf32, strided<[1], offset: 16>>
+  %both = memref.subview %w[0, 0] [2, 16] [1, 1] : memref<2x16xf32> to memref<2x16xf32, strided<[16, 1]>>
+  %r1 = memref.subview %both[1, 0] [1, 16] [1, 1] : memref<2x16xf32, strided<[16, 1]>> to memref<16xf32, strided<[1], offset: 16>>
   %w1 = memref.expand_shape %r1 [[0, 1]] output_shape [4, 4] : memref<16xf32, strided<[1], offset: 16>> into memref<4x4xf32, strided<[4, 1], offset: 16>>
   %s = memref.alloc() : memref<4x4xf32>
   linalg.fill ins(%zero : f32) outs(%s : memref<4x4xf32>)
