@@ -209,9 +209,11 @@ class Namespace(NumpyNames, Library):
         if is_on_device(obj):
             given = device_array("obj", obj)
             there = self.at(DEFAULT if device == DEFAULT else GPU)
-            if there.connection.adopts(given) and dtype in (None, given.dtype):
+            same = dtype is None or np.dtype(dtype) == given.dtype
+            if there.connection.adopts(given) and (same or copy is not False):
                 element_of(given.dtype)
-                return there._around(there.connection.adopt(given, copy=bool(copy)))
+                made = there._around(there.connection.adopt(given, copy=bool(copy)))
+                return made if same else there.astype(made, dtype)
             if copy is not False:
                 obj = fetched(given)
         if copy is False:
