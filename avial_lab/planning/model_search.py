@@ -250,7 +250,12 @@ def _stages_apart(
     kept = found[:MOST_APART]
     told: list[str] = []
     bounded = (space.all_of(len(turns)) - space.given) * len(ways)
-    if bounded and not space.is_cut:
+    if bounded and space.seconds == float("inf"):
+        told.append(
+            f"{_many(bounded)} whose stages are divided each by itself: none has rows, columns and "
+            "memory enough on all devices"
+        )
+    elif bounded and not space.is_cut:
         told.append(
             f"{_many(bounded)} whose stages are divided each by itself: what their stages compute "
             f"and send takes no less than the best of all, {format_seconds(space.seconds)}"

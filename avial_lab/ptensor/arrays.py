@@ -472,9 +472,7 @@ class Array:
         return self._xp.reshape(self, wanted, order=order, copy=copy)
 
     def view(self, dtype: Any = None) -> Array:
-        """Of the same elements; of their bits as another type of that size, which nobody writes to:
-        nor to its own elements as long as somebody has that.
-        """
+        """Of the same elements; of their bits as another type of that size."""
         return self._xp.bits_of(self, dtype)
 
     def transpose(self, *axes: Any) -> Array:
@@ -659,8 +657,8 @@ class Array:
             return capsule_of(self._viewed(there), lies)
         if copy is not False:
             array = np.asarray(self)
-        elif (found := self._xp.connection.all_here(self._memory)) is not None and self._is_whole():
-            array = found
+        elif (found := self._xp.connection.all_here(self._memory)) is not None:
+            array = self._within(found, writeable=not self._is_fixed)
         else:
             raise BufferError("the elements are with the engines: what comes here is a copy")
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
@@ -684,13 +682,16 @@ class Array:
 
     def _viewed(self, there: DeviceArray) -> np.ndarray:
         """Its elements, of its memory on the GPU: an array whose values are not here."""
-        whole = addresses_of(there)
+        return self._within(addresses_of(there), writeable=not there.read_only)
+
+    def _within(self, whole: np.ndarray, *, writeable: bool) -> np.ndarray:
+        """Its elements where the memory is."""
         strides = [0] * self.ndim
         for (_, dim, step), stride in zip(self._part, whole.strides, strict=True):
             if dim >= 0:
                 strides[dim] += step * stride
         first = whole[tuple(slice(start, None) for start, _, _ in self._part)]
-        return as_strided(first, self.shape, strides, writeable=not there.read_only)
+        return as_strided(first, self.shape, strides, writeable=writeable)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's function of that name here, where the arrays are; never a silent gather."""
@@ -778,7 +779,7 @@ def _are_in_order(shape: Sequence[int], steps: Sequence[int]) -> bool:
 
 
 def _is_fancy(key: Any) -> bool:
-    if isinstance(key, bool | np.bool_ | list | np.ndarray):
+    if isinstance(key, bool | np.bool_ | list | tuple | np.ndarray):
         return True
     return isinstance(key, Array) and (key.ndim > 0 or key.dtype.kind == "b")
 

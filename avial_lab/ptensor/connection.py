@@ -43,6 +43,7 @@ from avial_lab.ptensor.recording import (
     persons_line,
     refuse_lost,
     told,
+    warn,
 )
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.copies import copies
@@ -89,6 +90,9 @@ _LOOKED_AT = 1 << 16
 _SEED_BITS = 32
 """Of what NumPy's older generator takes."""
 
+MOST_SENT_BYTES = 1 << 14
+"""Of rows, for reducing them without compiling it."""
+
 MOST_SPENT = 20_000
 """Operations of a program that are computed one by one in as long as it takes to compile it."""
 
@@ -96,12 +100,13 @@ MOST_SPENT = 20_000
 @dataclass(frozen=True)
 class _Planned:
     """What is computed without compiling it. given: what each rank is to have of the arrays that it
-    takes; made: the names of what comes out.
+    takes; made: the names of what comes out. reduces: whether rows are added up, or the like.
     """
 
     given: Mapping[str, Wanted]
     made: Sequence[str]
     plan: Sent
+    reduces: bool
 
 
 @dataclass
@@ -253,6 +258,9 @@ class Connection:
                     else None
                 )
         recording.settle(lambda memory: _settle(memory, residents))
+        for (message, line), flag in recording.watched_for.items():
+            if flag.resident is not None and self._here(flag.resident, flag.dtype, Box((), ())):
+                warn(message, line)
         return self._read
 
     @property
@@ -306,7 +314,9 @@ class Connection:
         return spent <= MOST_SPENT
 
     def _interpret(self, recorded: Recorded) -> dict[str, Resident]:
-        """NumPy computes, on each rank's part of what is written."""
+        """NumPy computes, on each rank's part of what is written. Declined where compiled code
+        sends less: partial results in place of rows.
+        """
         planned = self._planned(recorded)
         operands = [
             (argument.resident, argument.dtype, wanted)
@@ -315,6 +325,8 @@ class Connection:
             )
             if argument.resident is not None
         ]
+        if planned.reduces and sent_for(operands, self.ranks)[1] > MOST_SENT_BYTES:
+            raise Declined("partial results are less")
         name, box, _ = self._wanted or ("", None, None)
         done = self._for_certain(
             [resident for resident, *_ in operands],
@@ -399,7 +411,9 @@ class Connection:
         )
         if len(self._plans) >= MOST_PROGRAMS:
             del self._plans[next(iter(self._plans))]
-        planned = self._plans[key] = _Planned(given, [name for name, _, _ in made], sent(plan))
+        reduces = any(op.kind == "reduce" and 0 in op.axes for op in recorded.operations)
+        names = [name for name, _, _ in made]
+        planned = self._plans[key] = _Planned(given, names, sent(plan), reduces)
         return planned
 
     def _compute(self, recorded: Recorded) -> dict[str, Resident]:
@@ -541,10 +555,14 @@ class Connection:
 
     def seed(self) -> int:
         """Another one every time, the same on all ranks of a script."""
+        return self.once(lambda: secrets.randbits(_SEED_BITS), "draws a seed")
+
+    def once(self, make: Callable[[], T], what: str = "makes a file") -> T:
+        """By one rank of those that run a script, for all of them."""
         if not isinstance(self.residence, OwnRanks):
-            return secrets.randbits(_SEED_BITS)
-        self.meet("draws a seed")
-        return self.residence.once(lambda: secrets.randbits(_SEED_BITS))
+            return make()
+        self.meet(what)
+        return self.residence.once(make)
 
     def put(self, array: np.ndarray) -> Memory:
         """A copy of the array, in blocks of its rows."""
@@ -636,9 +654,11 @@ class Connection:
         if not isinstance(self.residence, OwnRanks) or self.ranks > 1:
             return None
         part, _ = self.local(memory)
+        if 0 in memory.shape:
+            return np.empty(memory.shape, memory.dtype)
         if part.shape != memory.shape:
             return None
-        if part.size and part.base is not None:
+        if part.base is not None:
             part.flags.writeable = True
         return part
 
@@ -700,7 +720,9 @@ class Connection:
             return np.zeros(box.shape, memory.dtype)
         if read is not None:
             return read
-        resident, kind = memory.resident, memory.dtype
+        return self._here(memory.resident, memory.dtype, box)
+
+    def _here(self, resident: Resident, kind: np.dtype, box: Box) -> np.ndarray:
         return self._for_certain([resident], lambda: self.residence.take(resident, kind, box))
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from avial_lab.core.errors import AvialError
 from avial_lab.ptensor.arrays import Array
@@ -65,8 +68,15 @@ def follow(xp: Namespace, owner: Any, path: str, kept: Sequence[str]) -> None:
 
 
 def _following(xp: Namespace, function: Callable[..., Any], path: str, name: str) -> Any:
+    operands = _operands(function)
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if any(k < len(args) and type(args[k]) in _NUMPYS for k in operands):
+            args = tuple(
+                xp.asarray(each) if k in operands and type(each) in _NUMPYS else each
+                for k, each in enumerate(args)
+            )
         device = kwargs.get("device")
         if device is not None:
             there = xp.at(device)
@@ -89,6 +99,19 @@ def _following(xp: Namespace, function: Callable[..., Any], path: str, name: str
         return getattr(owner, name)(*args, **kwargs)
 
     return call
+
+
+_NUMPYS = (list, tuple, np.ndarray)
+"""What a function of arrays takes, too, as NumPy's do."""
+
+
+def _operands(function: Callable[..., Any]) -> tuple[int, ...]:
+    """The places of arguments that are arrays and nothing else."""
+    try:
+        given = signature(function).parameters.values()
+    except ValueError:  # of one in C
+        return ()
+    return tuple(k for k, each in enumerate(given) if each.annotation in ("Array", Array))
 
 
 def _first_of(parts: Sequence[Any], first: Array | None) -> Array | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,8 +18,15 @@ import numpy as np
 from avial_lab.ptensor.arrays import Array
 from avial_lab.ptensor.elements import element_of
 from avial_lab.ptensor.layouts import DEFAULT
-from avial_lab.runtime.rank import shards
-from avial_lab.runtime.rank.holders import Wanted, blocks, everywhere, on_one, rows
+from avial_lab.runtime.rank import shards, stores
+from avial_lab.runtime.rank.holders import (
+    Wanted,
+    blocks,
+    everywhere,
+    on_one,
+    rows,
+    rows_of_chunks,
+)
 
 if TYPE_CHECKING:
     from avial_lab.ptensor.connection import Connection
@@ -435,35 +443,58 @@ class Library:
 
     # -- files -------------------------------------------------------------------------------------
 
-    def load(self, path: str | os.PathLike[str]) -> Array:
-        """A .npy file, of which every rank reads its rows; numbers of the other byte order are
-        turned round.
-        """
-        head = np.load(path, mmap_mode="r", allow_pickle=False)
-        kind = head.dtype.newbyteorder("=")
-        element_of(kind)
-        if not head.ndim:
-            return self.asarray(np.array(head, kind))
-        (made,) = self._stepped(
-            shards.loaded, [], path=_absolute(path), shape=head.shape, dtype=kind
-        )
-        return made
-
-    def save(self, path: str | os.PathLike[str], x: Array) -> None:
-        """To a .npy file, of which every rank writes its rows; the file is there when it is whole.
-        As with NumPy's, a name without .npy gets it.
+    def load(self, path: str | os.PathLike[str], name: str = "") -> Array:
+        """An array in a file, of which every rank reads its rows: .npy, or Zarr and HDF5 (".zarr",
+        ".h5", ".hdf5") where their packages are there, of these the array of that name or the only
+        one. Numbers of the other byte order are turned round.
         """
         place = _absolute(path)
+        with stores.opened(place, name) as head:
+            kind, shape = np.dtype(head.dtype).newbyteorder("="), tuple(head.shape)
+            element_of(kind)
+            if not shape:
+                return self.asarray(np.array(head[()], kind))
+        (made,) = self._stepped(shards.loaded, [], path=place, name=name, shape=shape, dtype=kind)
+        return made
+
+    def save(self, path: str | os.PathLike[str], x: Array, name: str = "", **options: Any) -> None:
+        """To a file, of which every rank writes its rows. A .npy file is there when it is whole; as
+        with NumPy's, a name without an ending that is known gets it. Zarr and HDF5, by their
+        endings, get an array `name` ("data"), with the options of their functions (chunks, …).
+        """
+        place = _absolute(path)
+        if stores.format_of(place) != stores.NPY:
+            in_hdf5 = stores.format_of(place) == stores.HDF5
+            self._write(place, x, name or ("data" if in_hdf5 else ""), options)
+            return
+        if name or options:
+            raise TypeError("a .npy file is one array without a name or options")
         place += "" if place.endswith(".npy") else ".npy"
-        folder, name = os.path.split(place)
-        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as begun:
-            made = os.path.join(begun, name)
-            np.lib.format.open_memmap(made, "w+", x.dtype, x.shape or (1,)).flush()
-            if x.ndim:
-                self._stepped(shards.saved, [(x, rows)], 0, path=made)
-            else:
-                np.save(made, np.asarray(x))
-            os.replace(made, place)
+        folder, file = os.path.split(place)
+        once = self.connection.once
+        begun = once(lambda: tempfile.mkdtemp(prefix=f".{file}-", dir=folder))
+        try:
+            made = os.path.join(begun, file)
+            self._write(made, x, "", options)
+            once(lambda: os.replace(made, place))
+        finally:
+            once(lambda: shutil.rmtree(begun))
+
+    def _write(self, place: str, x: Array, name: str, options: Mapping[str, Any]) -> None:
+        """Of what is written at once, a chunk, no rank has a part."""
+        once = self.connection.once
+        at_once = once(lambda: stores.create(place, name, x.shape, x.dtype, options))
+        if x.ndim:
+            wanted = rows_of_chunks(at_once)
+            self._stepped(shards.saved, [(x, wanted)], 0, path=place, name=name)
+            return
+        value = np.asarray(x)
+
+        def write() -> None:
+            with stores.opened(place, name, to_write=True) as whole:
+                whole[()] = value
+
+        once(write)
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
@@ -477,7 +508,7 @@ def _axis(axis: int, ndim: int) -> int:
 
 
 def _is_mask(key: Any) -> bool:
-    given = np.asarray(key) if isinstance(key, list) else key
+    given = np.asarray(key) if isinstance(key, list | tuple) else key
     return getattr(given, "dtype", None) == np.dtype(bool)
 
 
@@ -510,7 +541,8 @@ class _Subscripts(NamedTuple):
     def of(xp: Any, x: Array, key: tuple[Any, ...]) -> _Subscripts:
         keys: list[Any] = []
         for each in key:
-            given = np.asarray(each, None if each else np.int64) if isinstance(each, list) else each
+            listed = isinstance(each, list | tuple)
+            given = np.asarray(each, None if each else np.int64) if listed else each
             if _is_truth(given):
                 raise IndexError("a truth value as a subscript is not supported: use xp.where")
             keys.extend(xp.nonzero(xp.asarray(given)) if _is_mask(given) else [given])

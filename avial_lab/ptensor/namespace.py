@@ -29,6 +29,7 @@ from avial_lab.ptensor.aliases import (
 from avial_lab.ptensor.arrays import MOST_DIMENSIONS, Array, refuse_dimensions
 from avial_lab.ptensor.connection import Connection
 from avial_lab.ptensor.devices import DEFAULT, DEVICES, GPU, MixedArrays, checked, follow
+from avial_lab.ptensor.divisions import watched_division
 from avial_lab.ptensor.elements import DTYPES, element_of, refuse_masked
 from avial_lab.ptensor.fourier import Fft
 from avial_lab.ptensor.library import Library
@@ -208,9 +209,11 @@ class Namespace(NumpyNames, Library):
         if is_on_device(obj):
             given = device_array("obj", obj)
             there = self.at(DEFAULT if device == DEFAULT else GPU)
-            if there.connection.adopts(given) and dtype in (None, given.dtype):
+            same = dtype is None or np.dtype(dtype) == given.dtype
+            if there.connection.adopts(given) and (same or copy is not False):
                 element_of(given.dtype)
-                return there._around(there.connection.adopt(given, copy=bool(copy)))
+                made = there._around(there.connection.adopt(given, copy=bool(copy)))
+                return made if same else there.astype(made, dtype)
             if copy is not False:
                 obj = fetched(given)
         if copy is False:
@@ -298,6 +301,9 @@ class Namespace(NumpyNames, Library):
     ) -> Array:
         """`start + k * step`, as NumPy computes it."""
         del device  # `follow` has gone to it
+        if dtype is not None:
+            element_of(np.dtype(dtype))
+        start, stop, step = _number(start), _number(stop), _number(step)
         first, end = (0, start) if stop is None else (start, stop)
         kind = (
             np.dtype(dtype)
@@ -323,6 +329,7 @@ class Namespace(NumpyNames, Library):
         endpoint: bool = True, dist: Any = None,
     ) -> Array:  # fmt: skip
         """`start + k * step`, the last one exactly `stop`, as NumPy computes it."""
+        start, stop = _number(start), _number(stop)
         del device  # `follow` has gone to it
         parts = num - 1 if endpoint else num
         kind = np.dtype(dtype or np.result_type(float, np.asarray(start), np.asarray(stop)))
@@ -518,10 +525,11 @@ class Namespace(NumpyNames, Library):
         columns = [d for d in range(x2.ndim) if d not in second]
         terms = math.prod(x1.shape[a] for a in first)
         left = self.reshape(
-            self.permute_dims(x1, (*rows, *first)), (-1, terms) if rows else (1, terms)
+            self.permute_dims(x1, (*rows, *first)), (math.prod(x1.shape[d] for d in rows), terms)
         )
         right = self.reshape(
-            self.permute_dims(x2, (*second, *columns)), (terms, -1) if columns else (terms, 1)
+            self.permute_dims(x2, (*second, *columns)),
+            (terms, math.prod(x2.shape[d] for d in columns)),
         )
         shape = (*(x1.shape[d] for d in rows), *(x2.shape[d] for d in columns))
         return self.reshape(self.matmul(left, right), shape)
@@ -607,10 +615,22 @@ class Namespace(NumpyNames, Library):
         if kind == x.dtype:
             return x._view(x._part, x.shape)
         element_of(kind)
-        if kind.itemsize != x.dtype.itemsize:
-            raise TypeError(f"a view of {x.dtype} as {kind}, of another size, is not supported")
-        (made,) = self.mapped("ndarray.view", [x], along=(), options={"dtype": kind})
-        return self._looked_at(x, made, f"bits of the array are looked at as {kind}: copy() them")
+        if kind.itemsize != x.dtype.itemsize or {kind.kind, x.dtype.kind} & {"b", "c"}:
+            raise TypeError(
+                f"a view of {x.dtype} as {kind} is not supported: of another kind of bits"
+            )
+        before, shape = x.dtype, x.shape
+
+        def there(recording: Recording, value: Value) -> Value:
+            return recording.operation("unary", [value], shape, kind, function="bits")
+
+        def back(recording: Recording, _: Value, after: Value) -> Value:
+            return recording.operation("unary", [after], shape, before, function="bits")
+
+        made = self._of(there(self.connection.record(), x.value()))
+        if x.size:
+            self._alias(x, made, x._steps(), there, back)
+        return made
 
     def _looked_at(self, x: Array, made: Array, why_fixed: str) -> Array:
         """A view in NumPy, which here sees no later write: so nobody writes to either while both
@@ -818,6 +838,8 @@ class Namespace(NumpyNames, Library):
             else self._library_function
         )
         function: Callable[..., Array] = make(name)
+        if name in ("floor_divide", "remainder"):
+            function = watched_division(self, name, function)
         if name in BINARY:
             self.plain[name] = function
         made = as_ufunc(self, _named(function, name, ufunc), ufunc, name)
@@ -864,8 +886,12 @@ class Namespace(NumpyNames, Library):
             return self.where(self.logical_and(either, among), nan, found)
         odd = self.logical_not(self.isfinite(imag))
         if name == "tanh":
-            odd = self.logical_and(odd, self.equal(real, 0))
-            return self.where(odd, self.add(real, complex(0, math.nan)), found)
+            at_zero = self.logical_and(odd, self.equal(real, 0))
+            found = self.where(at_zero, self.add(real, complex(0, math.nan)), found)
+            one, zero = self.copysign(1.0, real).value(), self.copysign(0.0, imag).value()
+            limit = self._of(self.connection.record().complex_of(one, zero, x.dtype))
+            ends = self.logical_and(self.isinf(real), self.isfinite(imag))
+            return self.where(ends, limit, found)
         limit = self.where(self.greater(real, 0), nan, 0j if name == "exp" else -1 + 0j)
         return self.where(self.logical_and(odd, self.isinf(real)), limit, found)
 
@@ -977,6 +1003,11 @@ class Namespace(NumpyNames, Library):
 
 _INNER = ("at", "value_of", "broadcast_value", "whole", "sync", "report", "memory")
 """That take no operands of a user's, or are of the operand's namespace already."""
+
+
+def _number(x: Any) -> Any:
+    """An array without dimensions as NumPy's number, before anything is recorded."""
+    return np.asarray(x)[()] if isinstance(x, Array) else x
 
 
 def _never(*given: Any) -> Value:

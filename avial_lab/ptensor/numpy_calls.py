@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 HANDED_ON = frozenset(
     {"False_", "ScalarType", "True_", "bool_", "broadcast_shapes", "errstate", "euler_gamma",
      "exceptions", "get_printoptions", "geterr", "index_exp", "iscomplexobj", "isrealobj",
-     "isscalar", "issubdtype", "iterable", "min_scalar_type", "ndim", "ndindex", "polynomial",
-     "printoptions", "promote_types", "s_", "set_printoptions", "seterr", "shape", "size",
-     "testing", "typing"}
+     "isscalar", "issubdtype", "iterable", "min_scalar_type", "ndim", "ndindex", "poly1d",
+     "polynomial", "printoptions", "promote_types", "s_", "set_printoptions", "seterr", "shape",
+     "size", "testing", "typing"}
     | {name for name in dir(np) if isinstance(getattr(np, name), type)
        and issubclass(getattr(np, name), np.generic | np.dtype)}
 )  # fmt: skip

@@ -41,11 +41,15 @@ ON_ONE: Mapping[str, int] = {
 }  # fmt: skip
 """NumPy's functions that rank 0 computes, and the number of their results."""
 
-_HERE = ("bartlett", "blackman", "diag_indices", "frombuffer", "fromfile", "fromfunction",
-         "fromiter", "fromstring", "genfromtxt", "geomspace", "hamming", "hanning", "indices",
-         "kaiser", "loadtxt", "logspace", "mask_indices", "tril_indices", "triu_indices",
+_HERE = ("apply_along_axis", "bartlett", "blackman", "diag_indices", "frombuffer", "fromfile",
+         "fromfunction", "fromiter", "fromstring", "genfromtxt", "geomspace", "hamming", "hanning",
+         "indices", "kaiser", "loadtxt", "logspace", "mask_indices", "tril_indices", "triu_indices",
          "unravel_index")  # fmt: skip
-"""That make arrays of numbers or of files, as NumPy does, here."""
+"""That make arrays of numbers, of files, or by a function of Python's, as NumPy does, here."""
+
+_READ_HERE = ("array2string", "array_repr", "array_str", "ndenumerate", "savetxt", "savez",
+              "savez_compressed")  # fmt: skip
+"""That show all elements: the array is brought here, which `xp.report()` counts."""
 
 _BY_POSITION: Mapping[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("sum", "prod", "mean"), (1, ("axis", "dtype", "out", "keepdims"))),
@@ -160,6 +164,8 @@ class NumpyNames:
             return self.numpys(name)
         if name in _HERE:
             return self._made_here(getattr(np, name))
+        if name in _READ_HERE:
+            return self._read_here(getattr(np, name))
         if isinstance(ufunc := getattr(np, name, None), np.ufunc):
             return self._elementwise(name, ufunc)
         return None
@@ -185,13 +191,49 @@ class NumpyNames:
         function.__name__ = name.rpartition(".")[2]
         return function
 
-    def _made_here(self, numpys: Callable[..., Any]) -> Callable[..., Any]:
+    def _read_here(self, numpys: Callable[..., Any]) -> Callable[..., Any]:
         def function(*args: Any, **given: Any) -> Any:
             here = [np.asarray(each) if isinstance(each, Array) else each for each in args]
-            made = numpys(*here, **given)
+            named = {k: np.asarray(v) if isinstance(v, Array) else v for k, v in given.items()}
+            return numpys(*here, **named)
+
+        return function
+
+    def _made_here(self, numpys: Callable[..., Any]) -> Callable[..., Any]:
+        def function(*args: Any, **given: Any) -> Any:
+            made = self._read_here(numpys)(*args, **given)
             return made if isinstance(made, tuple) else self.asarray(made)
 
         return function
+
+    def apply_over_axes(self, func: Callable[..., Any], a: Any, axes: Any) -> Array:
+        x: Array = self.asarray(a)
+        for axis in (axes,) if isinstance(axes, int) else axes:
+            made = func(x, axis)
+            x = made if made.ndim == x.ndim else self.expand_dims(made, axis=axis)
+        return x
+
+    def vectorize(self, pyfunc: Callable[..., Any], **given: Any) -> Callable[..., Any]:
+        """A function of Python's that is called for each element, here."""
+        return self._made_here(np.vectorize(pyfunc, **given))
+
+    def piecewise(self, x: Any, condlist: Any, funclist: Any, *args: Any, **given: Any) -> Array:
+        array: Array = self.asarray(x)
+        several = isinstance(condlist, list | tuple) and not isinstance(condlist[0], bool)
+        conditions = [self.asarray(c, dtype=bool) for c in (condlist if several else [condlist])]
+        if len(funclist) == len(conditions) + 1:
+            among = self.any(self.stack(conditions), axis=0)
+            conditions.append(self.logical_not(among))
+        if len(funclist) != len(conditions):
+            raise ValueError(
+                f"with {len(conditions)} condition(s), either {len(conditions)} or "
+                f"{len(conditions) + 1} functions are expected"
+            )
+        made = self.zeros_like(array)
+        for condition, function in zip(conditions, funclist, strict=True):
+            value = function(array[condition], *args, **given) if callable(function) else function
+            made[condition] = value
+        return made
 
     def _elementwise(self, name: str, ufunc: np.ufunc) -> Callable[..., Any]:
         def function(*args: Any) -> Any:

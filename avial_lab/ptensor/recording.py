@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -209,9 +210,22 @@ def told(line: Line | None) -> str:
     return f"{line[0].co_filename}:{line[1]}" if line is not None else ""
 
 
+def warn(message: str, line: Line | None) -> None:
+    """As NumPy warns of that line: by Python's filters, or by what `numpy.errstate` asked for."""
+    file, number = (line[0].co_filename, line[1]) if line is not None else ("", 0)
+    known = _WARNED.setdefault(file, {})
+    warnings.warn_explicit(message, RuntimeWarning, file, number, registry=known)
+
+
+_WARNED: dict[str, dict[str | tuple[str, type[Warning], int], int]] = {}
+"""By files, what Python keeps of the warnings that it has shown."""
+
 _DONE = {"load": "reads", "store": "makes", "insert": "writes to"}
 
 MOST_STATEMENTS, MOST_KINDS, MOST_RESULTS = 20_000, 200, 100
+
+MOST_WATCHES = 24
+"""Truth values to be looked at: what they are of is computed, though nobody else wants it."""
 
 MOST_OPERATIONS, MOST_ELEMENTS = 2_000, 1 << 16
 """Of a program that may be computed without compiling it: operations, and elements of a value."""
@@ -288,6 +302,11 @@ class Recording:
     fewest: int = MOST_STATEMENTS
     device: str = "default"
     ranks: int = 1
+    watched_for: dict[tuple[str, Line | None], Memory] = field(
+        default_factory=dict["tuple[str, Line | None]", Memory]
+    )
+    """What is to be said of a line if that truth value is true once all has run."""
+    watches: int = 0
 
     def _type(self, shape: tuple[int, ...], dtype: np.dtype, dist: str = DEFAULT) -> str:
         return value_type(shape, dtype, self.device, dist)
@@ -310,7 +329,7 @@ class Recording:
             self.watched = 0
             if self._results() > MOST_RESULTS:
                 return not for_certain or (gc.collect() >= 0 and self._results() > MOST_RESULTS)
-        if len(self.kinds) > MOST_KINDS:
+        if len(self.kinds) > MOST_KINDS or self.watches > MOST_WATCHES:
             return True
         return len(self.statements) > MOST_STATEMENTS and self._may_end(for_certain=for_certain)
 
@@ -611,6 +630,15 @@ class Recording:
         """The type of an operation that writes the value there."""
         held = memory_type(memory.shape, memory.dtype)
         return f"({self._type(*value[1:])}, {held}) -> ()"
+
+    def watch_for(self, message: str, flag: Value) -> None:
+        """The message is about the line that records it, whenever it has a true flag."""
+        key = message, persons_line()
+        if (before := self.watched_for.get(key)) is not None:
+            both = [self.read(before), flag]
+            flag = self.operation("binary", both, (), flag.dtype, function="bitwise_or")
+        self.watched_for[key] = self.holding(flag)
+        self.watches += 1
 
     # -- to its end --------------------------------------------------------------------------------
 

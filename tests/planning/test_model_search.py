@@ -104,6 +104,7 @@ def test_infeasible_rows_say_why() -> None:
     assert over["2/1/1/1"] == "2.73 KiB over the memory of a device"  # 12,800 bytes
     assert not over["2/1/1/1 zero 2"]
     assert search_model(MODEL, 2, small) == search_model(MODEL, 2, small)
+    assert "none has rows, columns and memory enough" in str(search_model(MODEL, 1024, FREE))
     with pytest.raises(OptionError):
         search_model(MODEL, 0, FREE)
 

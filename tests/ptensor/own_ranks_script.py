@@ -6,7 +6,10 @@ mpiexec -n 3 python -m tests.ptensor.own_ranks_script EXAMPLES
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -44,6 +47,17 @@ def check_kept() -> None:
         xp.sync()
         xp.asarray(np.full(30, float(k))).local.sum()
     np.testing.assert_array_equal(seen, np.arange(30.0)[box])
+
+
+def check_files() -> None:
+    """A file is one that all ranks have written."""
+    folder = tempfile.gettempdir()
+    path = xp.on().connection.once(lambda: tempfile.mkdtemp(dir=folder)) + "/a.npy"
+    want = np.arange(70.0).reshape(10, 7)
+    xp.save(path, xp.asarray(want))
+    np.testing.assert_array_equal(np.asarray(xp.load(path)), want)
+    np.testing.assert_array_equal(np.load(path), want)
+    xp.on().connection.once(lambda: shutil.rmtree(os.path.dirname(path)))
 
 
 def check_library_and_errors() -> None:
@@ -157,6 +171,7 @@ if __name__ == "__main__":
     check_parts()
     check_what_is_looked_at()
     check_kept()
+    check_files()
     check_library_and_errors()
     check_names_of_numpys()
     check_devices()

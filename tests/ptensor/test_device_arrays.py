@@ -99,6 +99,11 @@ def test_a_copy_is_the_gpu_s_own(here: Namespace) -> None:
     copied = here.asarray(There(there), copy=True)
     there[:] = -1
     np.testing.assert_array_equal(np.asarray(copied), np.arange(8.0))
+    narrow = here.asarray(There(there), dtype=np.float32)
+    assert (narrow.device, narrow.dtype) == ("cuda:0", np.float32)
+    np.testing.assert_array_equal(np.asarray(narrow), there)
+    with pytest.raises(ValueError, match="has to be copied"):
+        here.asarray(There(there), dtype=np.float32, copy=False)
 
 
 def test_one_memory_is_one_array(here: Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from avial_lab.core.errors import AvialError
 from avial_lab.ptensor import on
 from avial_lab.ptensor.namespace import Namespace
 from avial_lab.runtime.launch import lines
@@ -269,3 +271,24 @@ def test_a_number_that_does_not_fit_is_not_assigned(xp: Namespace) -> None:
         with pytest.raises(OverflowError):
             x[key] = 300
     same(x, small)
+
+
+@pytest.mark.parametrize(("path", "package"), [("a.zarr", "zarr"), ("b.h5", "h5py")])
+def test_arrays_in_stores(tmp_path: Path, path: str, package: str) -> None:
+    """By every rank its chunks; without the package a message that names it."""
+    xp, place = on(), tmp_path / path
+    x = xp.asarray(np.arange(60.0).reshape(12, 5))
+    try:
+        there = importlib.import_module(package)
+    except ImportError:
+        with pytest.raises(AvialError, match=f"the package {package}"):
+            xp.save(place, x)
+        with pytest.raises(AvialError, match=f"the package {package}"):
+            xp.load(place)
+        return
+    xp.save(place, x, "group/x", chunks=(5, 3))
+    same(xp.load(place, "group/x"), np.asarray(x))
+    opened = there.open(place, mode="r") if package == "zarr" else there.File(place)
+    np.testing.assert_array_equal(opened["group/x"][...], np.asarray(x))
+    with pytest.raises(AvialError, match="name= says which"):
+        xp.load(place)

@@ -189,6 +189,17 @@ def blocks(dim: int) -> Wanted:
     return box
 
 
+def rows_of_chunks(extent: int) -> Wanted:
+    """The rank's block of rows, which begins where a chunk of so many rows does."""
+
+    def box(shape: Sequence[int], rank: int, ranks: int) -> Box:
+        low, high = (shape[0] * r // ranks // extent * extent for r in (rank, rank + 1))
+        high = shape[0] if rank == ranks - 1 else high
+        return Box((low, *(0,) * (len(shape) - 1)), (high, *shape[1:]))
+
+    return box
+
+
 def everywhere(shape: Sequence[int], rank: int, ranks: int) -> Box:
     """All of it."""
     del rank, ranks

@@ -526,6 +526,8 @@ def _elementwise(op: Operation) -> Callable[..., np.ndarray]:
         function = known((op.function, kind.name))
         assert function is not None, op.function
         return function
+    if op.function == "bits":
+        return lambda x: x.view(kind)
     function = _SPECIAL.get(op.function) or getattr(np, names[op.function])
 
     def compute(*parts: np.ndarray) -> np.ndarray:

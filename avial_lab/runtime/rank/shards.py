@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from avial_lab.core.regions import Box
+from avial_lab.runtime.rank.stores import is_written_in_turn, opened
 
 T = TypeVar("T")
 
@@ -452,27 +453,37 @@ def loaded(
     peers: Peers,
     *,
     path: str,
+    name: str,
     shape: tuple[int, ...],
     dtype: np.dtype,
 ) -> list[Shard]:
-    """Rows of a .npy file, which each rank reads for itself, as elements of that type."""
+    """Rows of an array in a file, which each rank reads for itself, as elements of that type."""
     del operands
     low, high = (shape[0] * r // peers.size for r in (peers.rank, peers.rank + 1))
-    part = np.load(path, mmap_mode="r", allow_pickle=False)
-    if part.shape != shape:
-        raise ValueError(f"{path} has become an array of shape {part.shape}")
-    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), np.array(part[low:high], dtype))]
+    with opened(path, name) as whole:
+        if tuple(whole.shape) != shape:
+            raise ValueError(f"{path} has become an array of shape {whole.shape}")
+        part = np.array(whole[low:high], dtype)
+    return [Shard(shape, (low, *(0,) * (len(shape) - 1)), part)]
 
 
-def saved(operands: Sequence[Shard], peers: Peers, *, path: str) -> list[Shard]:
-    """Writes the array to a .npy file that is there and has its size: each rank its rows."""
-    del peers
+def saved(operands: Sequence[Shard], peers: Peers, *, path: str, name: str) -> list[Shard]:
+    """Writes to an array in a file that is there and has its size: each rank its rows."""
     (shard,) = operands
-    if shard.part.size:
-        whole = np.load(path, mmap_mode="r+", allow_pickle=False)
-        low = shard.start[0]
-        whole[low : low + len(shard.part)] = shard.part
-        whole.flush()
+    failure: Exception | None = None
+    in_turn = is_written_in_turn(path)
+    for rank in range(peers.size if in_turn else 1):
+        if shard.part.size and (rank == peers.rank or not in_turn):
+            try:
+                with opened(path, name, to_write=True) as whole:
+                    low = shard.start[0]
+                    whole[low : low + len(shard.part)] = shard.part
+            except Exception as error:  # as in `called`: the others wait for their turn
+                failure = error
+        if in_turn:
+            peers.allgather(None)
+    if failure is not None:
+        raise failure
     return []
 
 

@@ -45,6 +45,12 @@ def unary(name: str, kind: ir.Type, x: Made) -> Made:
     return _UNARY[name](kind, x)
 
 
+def bits(x: Made, after: ir.Type) -> Made:
+    """Its bits as a number of another type of that width."""
+    wanted = stored(after)
+    return x if x.type == wanted else arith.bitcast(wanted, x)
+
+
 def binary(name: str, kind: ir.Type, x: Made, y: Made) -> Made:
     """The same of two operands of one element type."""
     if name in _ORDERED:

@@ -20,6 +20,7 @@ from mlir.dialects import affine, arith, math
 from avial_lab.compiler.codegen.arrays.elementwise import (
     COSTLY,
     binary,
+    bits,
     cast,
     is_bool,
     stored,
@@ -641,6 +642,8 @@ class _Lowering:
         if name == "cast":
             return cast(sources[0], kinds[0], known.element)
         op = ir.StringAttr(known.op.attributes["op"]).value
+        if op == "bits":
+            return bits(sources[0], known.element)
         try:
             return (
                 unary(op, kinds[0], *sources) if name == "unary" else binary(op, kinds[0], *sources)
