@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -62,6 +62,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
+from avial_lab.core.stand_ins import Lent, OnRanks
 from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
@@ -695,6 +696,9 @@ class Program:
                 check=check, timeout=timeout, trace=trace, device_seed=device_seed,
                 threads=Threads(threads, oversubscribe), elsewhere=cluster or where,
             )  # fmt: skip
+        lent = next((a.given for a in self.arrays.values() if isinstance(a, OnRanks)), None)
+        if lent is not None:
+            return self._run_on_ranks(lent, check=check, timeout=timeout, place=cluster or where)
         if cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if isinstance(cluster, OneProcess):
@@ -759,6 +763,28 @@ class Program:
         if expected is not None:
             after = on_host(self.arrays)
             self.check_report = self._agreement(self.built, after, before, expected, timeout)
+        return self.trace
+
+    def _run_on_ranks(
+        self, lent: Lent, *, check: bool, timeout: float | None, place: object
+    ) -> Trace:
+        """Where arrays of ptensor lie."""
+        if place is not None and not lent.lies_on(place):
+            raise BindError(
+                "arrays of ptensor are used on the ranks that have them, and others are asked for",
+                hint="leave the cluster out, or pass numpy.asarray(x)",
+            )
+        if timeout is not None:
+            raise BindError(
+                "a run on arrays of ptensor has no time limit",
+                hint="leave timeout out: Ctrl-C ends it, or pass numpy.asarray(x)",
+            )
+        before = self._memory() if check else {}
+        expected = self._referenced(before, timeout=None) if check else None
+        self.trace = cast("Trace", lent.run(self, self.arrays))
+        if expected is not None:
+            after = on_host(self.arrays)
+            self.check_report = self._agreement(self.built, after, before, expected)
         return self.trace
 
     def _gpu_memory(self) -> int:
