@@ -76,7 +76,7 @@ class LentArray:
             )
         written = {piece.storage for piece in program.binary.manifest.results}
         memories: dict[str, Memory] = {}
-        back: dict[str, Array | np.ndarray] = {}
+        back: dict[str, Any] = {}
         for name, array in arrays.items():
             memory = self._memory_of(name, array)
             if memory is None:
