@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
-from typing import Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
 from avial_lab.core.errors import BindError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class StandIn(np.ndarray):
@@ -85,8 +88,10 @@ class Lent(Protocol):
         """A copy, here."""
         ...
 
-    def run(self, program: Any, arrays: Mapping[str, np.ndarray]) -> Any:  # noqa: ANN401
-        """The trace of a run of the program on these arrays, in place."""
+    def run(self, program: Any, arrays: Mapping[str, np.ndarray], **how: Any) -> Any:  # noqa: ANN401
+        """The trace of a run of the program on these arrays, in place. how: its options, time
+        limit, places in the source, and who is told.
+        """
         ...
 
 

@@ -62,7 +62,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
-from avial_lab.core.stand_ins import Lent, OnRanks
+from avial_lab.core.stand_ins import OnRanks
 from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
@@ -698,10 +698,16 @@ class Program:
             )  # fmt: skip
         lent = next((a.given for a in self.arrays.values() if isinstance(a, OnRanks)), None)
         if lent is not None:
-            return self._run_on_ranks(lent, check=check, timeout=timeout, place=cluster or where)
-        if cluster is None and where is None:
+            place = cluster or where
+            if place is not None and not lent.lies_on(place):
+                raise BindError(
+                    "arrays of ptensor are used on the ranks that have them, and others are asked "
+                    "for",
+                    hint="leave the cluster out, or pass numpy.asarray(x)",
+                )
+        if lent is None and cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
-        if isinstance(cluster, OneProcess):
+        if lent is None and isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
@@ -712,12 +718,14 @@ class Program:
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,
-            "spans": self._spans,
+            "spans": self.spans,
             "options": options,
             "reporter": reporter,
         }
         try:
-            if isinstance(cluster, OneRank):
+            if lent is not None:
+                taken = cast("Trace", lent.run(self, self.arrays, **how))
+            elif isinstance(cluster, OneRank):
                 taken = cluster.run(self.binary, self.arrays, **how)
             elif cluster is None:
                 taken = mpiexec.run(self.binary, self.arrays, where=where, **how)
@@ -725,7 +733,8 @@ class Program:
                 # Its client takes 0.3 s to load, which who has none does not wait for.
                 from avial_lab.runtime.launch.cluster import run as run_on_cluster
 
-                taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
+                there = cast("Cluster", cluster)
+                taken = run_on_cluster(self.binary, self.arrays, there, **how)
         finally:
             self.printed = reporter.printed
         if reporter.inputs:
@@ -734,7 +743,8 @@ class Program:
         if trace and self.edited is None:
             self._profile(threads).add(taken)
         if expected is not None:
-            self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
+            after = on_host(self.arrays)
+            self.check_report = self._agreement(self.built, after, before, expected, timeout)
         return self.trace
 
     def _run_in_place(
@@ -759,32 +769,10 @@ class Program:
         options = Options(
             traced=trace, threads=threads, device_seed=device_seed, gpu_memory=self._gpu_memory()
         )
-        self.trace = in_place.run(self.binary, self.arrays, spans=self._spans, options=options)
+        self.trace = in_place.run(self.binary, self.arrays, spans=self.spans, options=options)
         if expected is not None:
             after = on_host(self.arrays)
             self.check_report = self._agreement(self.built, after, before, expected, timeout)
-        return self.trace
-
-    def _run_on_ranks(
-        self, lent: Lent, *, check: bool, timeout: float | None, place: object
-    ) -> Trace:
-        """Where arrays of ptensor lie."""
-        if place is not None and not lent.lies_on(place):
-            raise BindError(
-                "arrays of ptensor are used on the ranks that have them, and others are asked for",
-                hint="leave the cluster out, or pass numpy.asarray(x)",
-            )
-        if timeout is not None:
-            raise BindError(
-                "a run on arrays of ptensor has no time limit",
-                hint="leave timeout out: Ctrl-C ends it, or pass numpy.asarray(x)",
-            )
-        before = self._memory() if check else {}
-        expected = self._referenced(before, timeout=None) if check else None
-        self.trace = cast("Trace", lent.run(self, self.arrays))
-        if expected is not None:
-            after = on_host(self.arrays)
-            self.check_report = self._agreement(self.built, after, before, expected)
         return self.trace
 
     def _gpu_memory(self) -> int:
@@ -1001,7 +989,8 @@ class Program:
         return path
 
     @cached_property
-    def _spans(self) -> dict[str, CellSpan]:
+    def spans(self) -> dict[str, CellSpan]:
+        """Where each task or phase stands in its source."""
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
 
 

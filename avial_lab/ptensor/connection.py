@@ -182,6 +182,12 @@ class Connection:
         return not isinstance(self.cluster, OwnRanks) and self.cluster.is_stopped
 
     @property
+    def is_this_process(self) -> bool:
+        """Whether the only rank is, and nobody else's program."""
+        alone = isinstance(self.residence, OwnRanks) and self.lockstep is None
+        return alone or isinstance(self.residence, OnGpu | _InProcess)
+
+    @property
     def place(self) -> str:
         """Where the arrays are, in words."""
         if isinstance(self.cluster, OneProcess):
@@ -460,10 +466,14 @@ class Connection:
         finally:
             self._wanted = wanted
 
-    def run_on(self, program: Program, memories: Mapping[str, Memory], written: Set[str]) -> Trace:
+    def run_on(
+        self, program: Program, memories: Mapping[str, Memory], written: Set[str], **how: Any
+    ) -> Trace:
         """A program that was not recorded, on these arrays by its storages, in place. written:
-        those that it changes, which are lost where it fails.
+        those that it changes, which are lost where it fails. how: as `Residence.run` takes it.
         """
+        if isinstance(self.residence, OwnRanks) and how.pop("timeout") is not None:
+            raise BindError("ranks that mpiexec has started have no time limit")
         for name in written:
             detach_elements(memories[name])
         self.run()
@@ -471,7 +481,7 @@ class Connection:
         residents = {name: self._resident_of(memory) for name, memory in memories.items()}
         try:
             ran, _ = self._for_certain(
-                residents.values(), lambda: self._run_program(program, residents)
+                residents.values(), lambda: self._run_program(program, residents, **how)
             )
         except BindError:
             raise
@@ -497,13 +507,15 @@ class Connection:
         self.runs += 1
 
     def _run_program(
-        self, program: Program, arrays: Mapping[str, Resident]
+        self, program: Program, arrays: Mapping[str, Resident], **how: Any
     ) -> tuple[Ran, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
             return self.residence.run_program(program, arrays), None
         if isinstance(self.residence, OnGpu):
             return self.residence.run(program.binary, arrays), None
-        return self.residence.run(program.binary, arrays, read=self._wanted)
+        if isinstance(self.residence, OwnRanks):
+            return self.residence.run(program.binary, arrays, read=self._wanted)
+        return self.residence.run(program.binary, arrays, read=self._wanted, **how)
 
     def _program(self, recorded: Recorded) -> Program:
         known = self._programs.get(recorded.text)

@@ -5,7 +5,7 @@ Program, arrays by its names -> the arrays, changed in place; a trace.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +64,10 @@ class LentArray:
     def values(self) -> np.ndarray:
         return np.array(self.owner)
 
-    def run(self, program: Program, arrays: Mapping[str, np.ndarray]) -> Trace:
+    def run(self, program: Program, arrays: Mapping[str, np.ndarray], **how: Any) -> Trace:
         """An array that is a part of another, or whose elements another one has, too, is a copy
-        meanwhile, as NumPy's arrays are; what the program writes of it is written back.
+        meanwhile, as NumPy's arrays are; what the program writes of it is written back. So are all
+        where the only rank is this process, which a program that fails would end.
         """
         if program.schedule.topology.ranks != self.ranks:
             ranks = program.schedule.topology.ranks
@@ -75,18 +76,19 @@ class LentArray:
                 hint="leave ranks out",
             )
         written = {piece.storage for piece in program.binary.manifest.results}
-        memories: dict[str, Memory] = {}
-        back: dict[str, Any] = {}
-        for name, array in arrays.items():
-            memory = self._memory_of(name, array)
-            if memory is None:
-                back[name] = array.given.owner if isinstance(array, OnRanks) else array
-                memory = self.connection.put(np.array(back[name]))
-            memories[name] = memory
+        memories = {name: self._memory_of(name, array) for name, array in arrays.items()}
         _refuse_shared(memories)
-        trace = self.connection.run_on(program, memories, written)
-        for name in written & back.keys():
-            back[name][...] = self.connection.take(memories[name], Box.whole(arrays[name].shape))
+        if self.connection.is_this_process:
+            return _run_beside(program, arrays, written, **how)
+        copied = [name for name, memory in memories.items() if memory is None]
+        lying = {
+            name: memory or self.connection.put(_values(arrays[name]))
+            for name, memory in memories.items()
+        }
+        trace = self.connection.run_on(program, lying, written, **how)
+        for name in written.intersection(copied):
+            whole = Box.whole(arrays[name].shape)
+            _write_back(arrays[name], self.connection.take(lying[name], whole))
         return trace
 
     def _memory_of(self, name: str, array: np.ndarray) -> Memory | None:
@@ -105,10 +107,33 @@ class LentArray:
         return memory if alone and memory.strides is None else None
 
 
-def _refuse_shared(memories: Mapping[str, Memory]) -> None:
+def _run_beside(
+    program: Program, arrays: Mapping[str, np.ndarray], written: Set[str], **how: Any
+) -> Trace:
+    """In another process, on copies."""
+    from avial_lab.runtime.launch.one_rank import one_rank  # not where mpiexec starts the ranks
+
+    copies = {name: _values(array) for name, array in arrays.items()}
+    trace = one_rank().run(program.binary, copies, **how)
+    for name in written:
+        _write_back(arrays[name], copies[name])
+    return trace
+
+
+def _values(array: np.ndarray) -> np.ndarray:
+    return array.given.values() if isinstance(array, OnRanks) else array.copy()
+
+
+def _write_back(array: np.ndarray, values: np.ndarray) -> None:
+    target: Any = array.given.owner if isinstance(array, OnRanks) else array
+    target[...] = values
+
+
+def _refuse_shared(memories: Mapping[str, Memory | None]) -> None:
     by_memory: dict[int, list[str]] = {}
     for name, memory in memories.items():
-        by_memory.setdefault(id(memory), []).append(f"'{name}'")
+        if memory is not None:
+            by_memory.setdefault(id(memory), []).append(f"'{name}'")
     for names in by_memory.values():
         if len(names) > 1:
             raise BindError(
