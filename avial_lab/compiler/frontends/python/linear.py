@@ -40,6 +40,19 @@ class Linear:
         terms = {name: own * factor for name, own in self.terms.items()}
         return Linear(terms, self.constant * factor)
 
+    def substituted(self, name: str, by: Linear) -> Linear:
+        """With another in place of one of its terms.
+
+        >>> (term("%n") + term("%i").scaled(2)).substituted("%i", term("%n") - number(1)).text()
+        '%n * 3 - 2'
+        """
+        terms = dict(self.terms)
+        factor = terms.pop(name)
+        for each, own in by.terms.items():
+            terms[each] = terms.get(each, 0) + own * factor
+        kept = {each: own for each, own in terms.items() if own}
+        return Linear(kept, self.constant + by.constant * factor)
+
     def at(self, values: Mapping[str, int]) -> int:
         """Where its terms have these values.
 
@@ -126,6 +139,8 @@ def _extreme(value: Linear, ranges: Ranges, *, largest: bool) -> int | None:
 
 
 def _end(value: Linear, ranges: Ranges, *, largest: bool, kept: frozenset[str]) -> Linear | None:
+    if not value.terms:
+        return value
     for name in reversed(list(ranges)):
         factor = value.terms.get(name, 0)
         if not factor or name in kept:
@@ -133,5 +148,5 @@ def _end(value: Linear, ranges: Ranges, *, largest: bool, kept: frozenset[str]) 
         end = ranges[name].most if (factor > 0) == largest else ranges[name].least
         if end is None:
             return None
-        value = value - term(name).scaled(factor) + end.scaled(factor)
+        value = value.substituted(name, end)
     return value if value.terms.keys() <= kept else None
