@@ -7,17 +7,17 @@ element type are asked for. Nothing is copied, and no driver is loaded.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 
 from avial_lab.core.errors import BindError
+from avial_lab.core.stand_ins import OnRanks, StandIn
 from avial_lab.core.words import brief
 
 LEGACY_STREAM = 1
@@ -50,46 +50,11 @@ class DeviceArray:
         return brief(self, f"{extents or 'one'} of {self.dtype} on {where}")
 
 
-class OnDevice(np.ndarray):
-    """Stands for an array on a GPU. Its memory is address space of the host's that no value is in;
-    what asks for values is refused.
-    """
+class OnDevice(StandIn):
+    """Stands for an array on a GPU."""
 
     given: DeviceArray
-
-    @staticmethod
-    def of(given: DeviceArray) -> OnDevice:
-        flat = np.frombuffer(mmap.mmap(-1, max(given.nbytes, 1), flags=_LAZY), np.uint8)
-        array = flat[: given.nbytes].view(given.dtype).reshape(given.shape).view(OnDevice)
-        array.given = given
-        array.flags.writeable = not given.read_only
-        return array
-
-    def __repr__(self) -> str:
-        return repr(self.given)
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> NoReturn:
-        self._refuse()
-
-    def __getitem__(self, _: object) -> NoReturn:
-        self._refuse()
-
-    def __setitem__(self, _: object, value: object) -> NoReturn:
-        self._refuse()
-
-    def __array_ufunc__(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    def __array_function__(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise BindError(
-            f"the values are on the GPU: this stands for {self.given!r}",
-            hint="use the array that was passed: the results are in it",
-        )
+    where = "on the GPU"
 
 
 def stand_ins(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -99,9 +64,6 @@ def stand_ins(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         name: OnDevice.of(DeviceArray(None, array.shape, array.dtype, k * max(most, 1), 0))
         for k, (name, array) in enumerate(arrays.items())
     }
-
-
-_LAZY = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 
 def is_on_device(value: object) -> bool:
@@ -115,8 +77,11 @@ def is_on_device(value: object) -> bool:
 
 
 def in_place(name: str, value: object) -> object:
-    """What stands for an array on a GPU; other values as they are."""
-    return OnDevice.of(device_array(name, value)) if is_on_device(value) else value
+    """What stands for an array on a GPU, or on ranks; other values as they are."""
+    if is_on_device(value):
+        return OnDevice.of(device_array(name, value))
+    lent = getattr(value, "__avial_lent__", None)
+    return value if lent is None else OnRanks.of(lent())
 
 
 def device_array(name: str, value: object) -> DeviceArray:

@@ -32,6 +32,7 @@ from avial_lab.core.device_arrays import OnDevice, in_place
 from avial_lab.core.element_types import dtype_of_element
 from avial_lab.core.errors import BindError, CellSpan, OptionError
 from avial_lab.core.files import disk_errors
+from avial_lab.core.stand_ins import OnRanks
 from avial_lab.core.words import brief, count
 from avial_lab.machine.devices import GPU_FAMILY
 from avial_lab.machine.topology import Topology
@@ -98,9 +99,10 @@ def compile(
 
     `arrays` are the buffers by name; they are written in place when the program runs. A `Namespace`
     may hold anything: only what the program names is taken from it. Arrays that are on a GPU (of
-    CuPy, PyTorch, JAX, Numba) are used where they lie; such a program runs in this process. The
-    machine is `topology`, or `ranks` CPU ranks of this one, the last `gpus` of which drive an
-    (emulated) GPU each; by default one, if some target asks for a GPU.
+    CuPy, PyTorch, JAX, Numba) are used where they lie; such a program runs in this process. Those
+    of `avial_lab.ptensor` are used where they lie, too, by their ranks. The machine is `topology`,
+    or `ranks` CPU ranks of this one, the last `gpus` of which drive an (emulated) GPU each; by
+    default one, if some target asks for a GPU.
 
     The other keywords are fields of `options.CompileOptions`. `policy` places tasks (by default
     `levels`), `division` says how loops are divided (`block`, `cyclic`, `cyclic(N)`, `grid`, or
@@ -143,6 +145,9 @@ def compile(
         options.setdefault("ranks", 1)  # which this process is
         if not holds_schedule(text):
             options.setdefault("on", GPU_FAMILY)
+    held = next((each.given for each in bound.values() if isinstance(each, OnRanks)), None)
+    if topology is None and held is not None:
+        options.setdefault("ranks", held.ranks)
     if topology is not None and topology.cpu and options.get("cpu_target") is None:
         options["cpu_target"] = topology.cpu
     chosen = CompileOptions.of(**options)

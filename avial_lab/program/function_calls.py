@@ -30,6 +30,7 @@ from avial_lab.compiler.frontends.python.values import Fixed, Shape
 from avial_lab.core.aliasing import checked_array
 from avial_lab.core.device_arrays import OnDevice
 from avial_lab.core.errors import OptionError
+from avial_lab.core.stand_ins import StandIn
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[str, int]
@@ -139,11 +140,11 @@ def _hashable(value: object) -> object:
 
 
 def _shared(given: Mapping[str, object]) -> tuple[tuple[object, ...], ...]:
-    """How the arrays overlap in memory of the host; on a GPU they must not."""
+    """How the arrays overlap in memory of the host; elsewhere they must not."""
     arrays = [
         (name, cast("Array", value))
         for name, value in given.items()
-        if isinstance(value, np.ndarray) and not isinstance(value, OnDevice)
+        if isinstance(value, np.ndarray) and not isinstance(value, StandIn)
     ]
     found: list[tuple[object, ...]] = []
     for k, (name, one) in enumerate(arrays):
@@ -246,7 +247,7 @@ def _part_of(
     array = cast("Array", whole)
     plain = tuple((0, d, 1) for d in range(array.ndim))
     if axes == plain and array.shape == shape:
-        return array.given.owner if isinstance(array, OnDevice) else array
+        return array.given.owner if isinstance(array, StandIn) else array
     first = array[tuple(slice(offset, None) for offset, _, _ in axes)]
     strides = [0] * len(shape)
     for (_, dim, step), stride in zip(axes, array.strides, strict=True):

@@ -32,7 +32,7 @@ from avial_lab.compiler.frontends.python.source import FunctionSource, not_too_d
 from avial_lab.compiler.frontends.python.tasks import Arrangement, named_in
 from avial_lab.compiler.frontends.python.translate import translate
 from avial_lab.compiler.options import CompileOptions
-from avial_lab.core.device_arrays import OnDevice, in_place
+from avial_lab.core.device_arrays import in_place
 from avial_lab.core.errors import (
     AvialError,
     CellSpan,
@@ -41,6 +41,7 @@ from avial_lab.core.errors import (
     RunError,
     VerifyError,
 )
+from avial_lab.core.stand_ins import OnRanks, StandIn
 from avial_lab.core.words import brief, count, format_seconds
 from avial_lab.program.annotations import Declared, declared
 from avial_lab.program.calls_here import (
@@ -193,7 +194,11 @@ class FunctionProgram:
     def _spent(self, given: Mapping[str, object], took_s: float) -> None:
         """In a call by a version for any size."""
         handed = self._handed(given)
-        key = (call_key(given, handed, self._open_shapes(given)), self._ranks(), self._around())
+        key = (
+            call_key(given, handed, self._open_shapes(given)),
+            self._ranks(given),
+            self._around(),
+        )
         family, size = self._families.get(key), call_key(given, handed)
         if family is not None:
             family.spent[size] = family.spent.get(size, 0.0) + took_s
@@ -242,13 +247,13 @@ class FunctionProgram:
         if not translated.here(given, sizes_of(translated, given)).apart:
             return found
         # A subscript may leave its array, or looks like it: what it does is said for this call.
-        key = call_key(given), self._ranks(), self._around()
+        key = call_key(given), self._ranks(given), self._around()
         if key not in self.versions or self.versions[key].translated.counts:
             self.versions[key] = self._compiled(self._translate(given), given)
         return self.versions[key]
 
     def _version(self, given: Mapping[str, object]) -> Version:
-        ranks, around = self._ranks(), self._around()
+        ranks, around = self._ranks(given), self._around()
         handed = self._handed(given)
         for names in dict.fromkeys((frozenset[str](), handed)):
             known = self.versions.get((call_key(given, names), ranks, around))
@@ -296,13 +301,15 @@ class FunctionProgram:
             return  # an integer that has to be known
         made = self._open_version(given, handed, shapes)
         if made is not None:
-            self.versions[call_key(given, handed, shapes), self._ranks(), self._around()] = made
+            self.versions[call_key(given, handed, shapes), self._ranks(given), self._around()] = (
+                made
+            )
 
     def _open_shapes(self, given: Mapping[str, object]) -> Shapes | None:
         """None where the sizes are constants of the program."""
         if not set(self.options) <= _OPEN or self._has_tasks or overlapping(given):
             return None
-        if any(isinstance(value, OnDevice) for value in given.values()):
+        if any(isinstance(value, StandIn) for value in given.values()):
             return None
         if self._declared is not None:
             named = self._declared.shapes_of(given)
@@ -320,7 +327,7 @@ class FunctionProgram:
             translated = self._translate(given, handed, shapes)
         except AvialError:
             return None  # what is wrong with the function is told where its sizes are known
-        if translated.spare and self._ranks() > 1:
+        if translated.spare and self._ranks(given) > 1:
             return None
         made = self._compiled(translated, given, dynamic=True)
         return made if made.program.built.dynamic else None
@@ -337,7 +344,7 @@ class FunctionProgram:
         if sizes == version.sizes:
             return version
         made = self._compiled(version.translated, given, dynamic=True)
-        self.versions[call_key(given), self._ranks(), self._around()] = made
+        self.versions[call_key(given), self._ranks(given), self._around()] = made
         return made
 
     def _compiled(
@@ -351,7 +358,7 @@ class FunctionProgram:
         self, translated: Translated, arrays: Mapping[str, object], *, dynamic: bool
     ) -> Program:
         options: dict[str, Any] = {k: v for k, v in self.options.items() if k not in _RUN}
-        options |= {"ranks": self._ranks(), "dynamic": dynamic}
+        options |= {"ranks": self._ranks(arrays), "dynamic": dynamic}
         with self.errors():
             return compile_program(
                 translated.text,
@@ -412,8 +419,11 @@ class FunctionProgram:
                 cell=self.cell,
             )
 
-    def _ranks(self) -> int:
-        """As many as asked for; else the session's cluster's; else one."""
+    def _ranks(self, given: Mapping[str, object]) -> int:
+        """Those that have the arrays; else as many as asked for, the session's, or one."""
+        for value in given.values():
+            if isinstance(value, OnRanks):
+                return value.given.ranks
         wanted = self.options.get("ranks")
         if wanted is not None:
             return int(wanted)
@@ -421,7 +431,9 @@ class FunctionProgram:
         return 1 if found is None else found.topology.ranks
 
     def _place(self, program: Program) -> Cluster | OneProcess | OneRank | None:
-        """The session's cluster; else for one rank a process that stays."""
+        """The session's cluster; else for one rank a process that stays; None where arrays lie."""
+        if any(isinstance(array, OnRanks) for array in program.arrays.values()):
+            return None
         ranks = program.schedule.topology.ranks
         found = None if program.binary.manifest.homes else cluster_for(ranks)
         if found is None and ranks == 1 and not program.schedule.topology.gpus:

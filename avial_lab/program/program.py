@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -62,6 +62,7 @@ from avial_lab.core.errors import (
 )
 from avial_lab.core.files import disk_errors, written_whole
 from avial_lab.core.regions import Box
+from avial_lab.core.stand_ins import OnRanks
 from avial_lab.core.words import brief, count, format_seconds, listed, shortened
 from avial_lab.machine.demand import Demand
 from avial_lab.machine.devices import GPU_FAMILY
@@ -695,9 +696,18 @@ class Program:
                 check=check, timeout=timeout, trace=trace, device_seed=device_seed,
                 threads=Threads(threads, oversubscribe), elsewhere=cluster or where,
             )  # fmt: skip
-        if cluster is None and where is None:
+        lent = next((a.given for a in self.arrays.values() if isinstance(a, OnRanks)), None)
+        if lent is not None:
+            place = cluster or where
+            if place is not None and not lent.lies_on(place):
+                raise BindError(
+                    "arrays of ptensor are used on the ranks that have them, and others are asked "
+                    "for",
+                    hint="leave the cluster out, or pass numpy.asarray(x)",
+                )
+        if lent is None and cluster is None and where is None:
             cluster = cluster_for(self.binary.manifest.ranks)
-        if isinstance(cluster, OneProcess):
+        if lent is None and isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)
         before = self._memory() if check else {}
         expected = self._referenced(before, timeout=timeout) if check else None
@@ -708,12 +718,14 @@ class Program:
         reporter = ProgressReporter(self.binary.manifest, progress)
         how: Any = {
             "timeout": timeout,
-            "spans": self._spans,
+            "spans": self.spans,
             "options": options,
             "reporter": reporter,
         }
         try:
-            if isinstance(cluster, OneRank):
+            if lent is not None:
+                taken = cast("Trace", lent.run(self, self.arrays, **how))
+            elif isinstance(cluster, OneRank):
                 taken = cluster.run(self.binary, self.arrays, **how)
             elif cluster is None:
                 taken = mpiexec.run(self.binary, self.arrays, where=where, **how)
@@ -721,7 +733,8 @@ class Program:
                 # Its client takes 0.3 s to load, which who has none does not wait for.
                 from avial_lab.runtime.launch.cluster import run as run_on_cluster
 
-                taken = run_on_cluster(self.binary, self.arrays, cluster, **how)
+                there = cast("Cluster", cluster)
+                taken = run_on_cluster(self.binary, self.arrays, there, **how)
         finally:
             self.printed = reporter.printed
         if reporter.inputs:
@@ -730,7 +743,8 @@ class Program:
         if trace and self.edited is None:
             self._profile(threads).add(taken)
         if expected is not None:
-            self.check_report = self._agreement(self.built, self.arrays, before, expected, timeout)
+            after = on_host(self.arrays)
+            self.check_report = self._agreement(self.built, after, before, expected, timeout)
         return self.trace
 
     def _run_in_place(
@@ -755,7 +769,7 @@ class Program:
         options = Options(
             traced=trace, threads=threads, device_seed=device_seed, gpu_memory=self._gpu_memory()
         )
-        self.trace = in_place.run(self.binary, self.arrays, spans=self._spans, options=options)
+        self.trace = in_place.run(self.binary, self.arrays, spans=self.spans, options=options)
         if expected is not None:
             after = on_host(self.arrays)
             self.check_report = self._agreement(self.built, after, before, expected, timeout)
@@ -975,7 +989,8 @@ class Program:
         return path
 
     @cached_property
-    def _spans(self) -> dict[str, CellSpan]:
+    def spans(self) -> dict[str, CellSpan]:
+        """Where each task or phase stands in its source."""
         return {task.name: task.span for task in self.graph.tasks if task.span is not None}
 
 

@@ -19,6 +19,7 @@ from avial_lab.core.device_arrays import (
 )
 from avial_lab.core.regions import Box, union
 from avial_lab.ptensor.layouts import Layout, Redistribution, picture
+from avial_lab.ptensor.lent_arrays import LentArray
 from avial_lab.ptensor.numpy_calls import call_function, call_ufunc
 from avial_lab.ptensor.recording import Memory, Value, is_whole, whole_part
 from avial_lab.runtime.native.device_values import device_of, finish
@@ -676,6 +677,10 @@ class Array:
         if there is None:
             raise AttributeError("the array does not lie on a GPU of this process")
         return interface_of(self._viewed(there), there.stream)
+
+    def __avial_lent__(self) -> LentArray:
+        """For a program that is to work on it where it lies."""
+        return LentArray(self)
 
     def _on_gpu(self) -> DeviceArray | None:
         return self._xp.connection.on_gpu(self._memory)

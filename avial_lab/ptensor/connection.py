@@ -21,7 +21,7 @@ import numpy as np
 
 from avial_lab.artifact.binary import Binary
 from avial_lab.core.device_arrays import DeviceArray, stand_ins
-from avial_lab.core.errors import ClusterError, OptionError
+from avial_lab.core.errors import BindError, ClusterError, OptionError
 from avial_lab.core.regions import Box
 from avial_lab.core.words import count
 from avial_lab.planning.homes import NoKernels
@@ -40,6 +40,7 @@ from avial_lab.ptensor.recording import (
     Origin,
     Recorded,
     Recording,
+    detach_elements,
     persons_line,
     refuse_lost,
     told,
@@ -179,6 +180,12 @@ class Connection:
     def is_over(self) -> bool:
         """Whether there are no ranks any more."""
         return not isinstance(self.cluster, OwnRanks) and self.cluster.is_stopped
+
+    @property
+    def is_this_process(self) -> bool:
+        """Whether the only rank is, and nobody else's program."""
+        alone = isinstance(self.residence, OwnRanks) and self.lockstep is None
+        return alone or isinstance(self.residence, OnGpu | _InProcess)
 
     @property
     def place(self) -> str:
@@ -429,10 +436,7 @@ class Connection:
         )
         self.held.note(residents.values())
         self._ran = self._ran_last[recorded.text] = ran
-        self.messages += sum(move.messages for move in ran.moves)
-        self.bytes_moved += sum(move.nbytes for move in ran.moves)
-        self._copied_bytes += sum(copy.nbytes for copy in ran.copies)
-        self.runs += 1
+        self._count(ran)
         return residents
 
     def _for_certain(self, needed: Iterable[Resident], call: Callable[[], T]) -> T:
@@ -462,14 +466,56 @@ class Connection:
         finally:
             self._wanted = wanted
 
+    def run_on(
+        self, program: Program, memories: Mapping[str, Memory], written: Set[str], **how: Any
+    ) -> Trace:
+        """A program that was not recorded, on these arrays by its storages, in place. written:
+        those that it changes, which are lost where it fails. how: as `Residence.run` takes it.
+        """
+        if isinstance(self.residence, OwnRanks) and how.pop("timeout") is not None:
+            raise BindError("ranks that mpiexec has started have no time limit")
+        for name in written:
+            detach_elements(memories[name])
+        self.run()
+        self.meet("runs a program")
+        residents = {name: self._resident_of(memory) for name, memory in memories.items()}
+        try:
+            ran, _ = self._for_certain(
+                residents.values(), lambda: self._run_program(program, residents, **how)
+            )
+        except BindError:
+            raise
+        except BaseException:
+            for name in written:
+                memories[name].lost = True
+            raise
+        for name in written:
+            residents[name].again = None
+        self._count(ran)
+        return ran.trace
+
+    def _resident_of(self, memory: Memory) -> Resident:
+        if memory.resident is None:
+            memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
+        assert memory.resident is not None
+        return memory.resident
+
+    def _count(self, ran: Ran) -> None:
+        self.messages += sum(move.messages for move in ran.moves)
+        self.bytes_moved += sum(move.nbytes for move in ran.moves)
+        self._copied_bytes += sum(copy.nbytes for copy in ran.copies)
+        self.runs += 1
+
     def _run_program(
-        self, program: Program, arrays: Mapping[str, Resident]
+        self, program: Program, arrays: Mapping[str, Resident], **how: Any
     ) -> tuple[Ran, np.ndarray | None]:
         if isinstance(self.residence, _InProcess):
             return self.residence.run_program(program, arrays), None
         if isinstance(self.residence, OnGpu):
             return self.residence.run(program.binary, arrays), None
-        return self.residence.run(program.binary, arrays, read=self._wanted)
+        if isinstance(self.residence, OwnRanks):
+            return self.residence.run(program.binary, arrays, read=self._wanted)
+        return self.residence.run(program.binary, arrays, read=self._wanted, **how)
 
     def _program(self, recorded: Recorded) -> Program:
         known = self._programs.get(recorded.text)
@@ -614,12 +660,9 @@ class Connection:
         if memory.value is not None or memory.name is not None:
             self.run()
         refuse_lost(memory)
-        if memory.resident is None:
-            memory.resident = self.put(np.zeros(memory.shape, memory.dtype)).resident
-        assert memory.resident is not None
-        memory.stays = True
-        there = self.residence.seen(memory.resident, memory.dtype)
-        return replace(there, held=memory.resident, read_only=memory.read_only)
+        memory.stays, resident = True, self._resident_of(memory)
+        there = self.residence.seen(resident, memory.dtype)
+        return replace(there, held=resident, read_only=memory.read_only)
 
     def join(self, part: np.ndarray) -> Memory:
         """The parts of all ranks of a script, which stay where they are."""

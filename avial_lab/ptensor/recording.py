@@ -575,7 +575,7 @@ class Recording:
         if memory.stays or self._layout(memory.resident, memory.shape) != DEFAULT:
             self._insert(memory, whole_part(len(memory.shape)), value)
             return
-        _detach_elements(memory)
+        detach_elements(memory)
         if memory.name is not None:
             nobody = weakref.ref(Memory((), memory.dtype))
             self.arguments[memory.name] = replace(self.arguments[memory.name], memory=nobody)
@@ -586,7 +586,7 @@ class Recording:
         self._watch(memory)
 
     def _insert(self, memory: Memory, part: Part, value: Value) -> None:
-        _detach_elements(memory)
+        detach_elements(memory)
         if memory.value is not None and memory.name is None and memory.resident is None:
             self._store(memory)
         name = self._name(memory)
@@ -789,7 +789,7 @@ def is_whole(memory: Memory, part: Part, shape: tuple[int, ...]) -> bool:
     return shape == memory.shape and part == whole_part(len(shape))
 
 
-def _detach_elements(memory: Memory) -> None:
+def detach_elements(memory: Memory) -> None:
     """Before the memory changes."""
     elements = [reference() for reference in memory.elements.values()]
     memory.elements.clear()

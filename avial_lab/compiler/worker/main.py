@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> None:
         answer,  # MLIR and all passes: meanwhile the tools are asked
     )
 
+    gc.freeze()  # what was loaded stays: no collection has to go through it
     while True:
         try:
             question = pipe.recv()

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 import ipyparallel
 import numpy as np
@@ -430,6 +430,14 @@ def run(
     return trace_of(binary.manifest, outcomes)
 
 
+class Followed(TypedDict, total=False):
+    """How a run is followed: seconds that it may take, where its tasks stand, who is told."""
+
+    timeout: float | None
+    spans: Spans | None
+    reporter: ProgressReporter | None
+
+
 def run_resident(
     binary: Binary,
     arrays: Mapping[str, Resident],
@@ -437,6 +445,7 @@ def run_resident(
     *,
     timeout: float | None = None,
     spans: Spans | None = None,
+    reporter: ProgressReporter | None = None,
     options: Options | None = None,
     forgotten: tuple[int, ...] = (),
     read: tuple[str, Box] | None = None,
@@ -450,7 +459,7 @@ def run_resident(
     homes = [resident.home for resident in arrays.values() if resident.pieces]
     numbers = {storage: resident.number for storage, resident in arrays.items()}
     with _followed(
-        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=None
+        binary, cluster, timeout=timeout, spans=spans, options=options, reporter=reporter
     ) as (watch, options):
         if any(home is not watch.engines for home in homes):
             raise _Harmless(LostArray(cluster.died))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ipyparallel.error import EngineError
@@ -28,7 +28,7 @@ from avial_lab.core.errors import ClusterError
 from avial_lab.core.regions import Box
 from avial_lab.planning.schedule import Piece
 from avial_lab.runtime.launch import carried
-from avial_lab.runtime.launch.cluster import Cluster, run_resident
+from avial_lab.runtime.launch.cluster import Cluster, Followed, run_resident
 from avial_lab.runtime.launch.engines import EngineSet, Wait
 from avial_lab.runtime.rank import shards
 from avial_lab.runtime.rank.engine import KeepPieces, ShardStep, TakenBytes, TakePieces
@@ -57,6 +57,10 @@ _POLL_S = 0.05
 _NEW = "the next run starts new engines"
 
 _STOPPING = "stopping after this step of the ranks; a second Ctrl-C ends them, with their arrays"
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass
@@ -120,6 +124,7 @@ class Residence:
         options: Options | None = None,
         *,
         read: tuple[str, Box, np.dtype] | None = None,
+        **followed: Unpack[Followed],
     ) -> tuple[Ran, np.ndarray | None]:
         """Run the binary on the arrays of its storages, in place; they then know who holds what.
         One whose messages are known already finds the arrays where it expects them. read: a box of
@@ -131,7 +136,7 @@ class Residence:
         with self._forgotten() as forgotten:
             home, outcomes = run_resident(
                 binary, arrays, self.cluster, forgotten=forgotten, options=options,
-                read=None if read is None else read[:2],
+                read=None if read is None else read[:2], **followed,
             )  # fmt: skip
         keep_layouts(arrays, outcomes[0].pieces, known=known)
         for resident in arrays.values():

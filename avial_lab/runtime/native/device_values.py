@@ -17,15 +17,19 @@ import numpy as np
 
 from avial_lab.core.device_arrays import CPU, CUDA, LEGACY_STREAM, DeviceArray, OnDevice
 from avial_lab.core.errors import RunError
+from avial_lab.core.stand_ins import OnRanks
 from avial_lab.machine.real_gpus import LIBRARY, chips_here
 
 
 def on_host(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same arrays, those on a GPU as copies."""
-    return {
-        name: fetched(array.given) if isinstance(array, OnDevice) else array
-        for name, array in arrays.items()
-    }
+    """The same arrays, those on a GPU or on ranks as copies."""
+
+    def here(array: np.ndarray) -> np.ndarray:
+        if isinstance(array, OnRanks):
+            return array.given.values()
+        return fetched(array.given) if isinstance(array, OnDevice) else array
+
+    return {name: here(array) for name, array in arrays.items()}
 
 
 def fetched(array: DeviceArray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import islpy as isl
@@ -31,6 +32,12 @@ def test_points_are_counted_exactly(text: str) -> None:
     found: list[isl.Point] = []
     wanted.foreach_point(found.append)
     assert points(wanted) == len(found)
+
+
+def test_points_of_a_big_box_are_counted_exactly() -> None:
+    sides = 2**31 + 11, 2**31 - 1, 3
+    box = isl.Set(f"{{ [i, j, k] : 0 <= i < {sides[0]} and 0 <= j < {sides[1]} and 4 <= k < 7 }}")
+    assert points(box) == math.prod(sides)
 
 
 def test_points_are_near_where_a_bound_changes_its_form() -> None:
