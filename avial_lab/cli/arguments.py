@@ -111,8 +111,8 @@ def argument_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="?",
         metavar="PROG",
-        help="a program or a kernel (kernels/3mm), or a task graph: WfFormat or a Chrome trace "
-        "(.json), STG",
+        help="a program or a kernel (kernels/3mm), a task graph: WfFormat or a Chrome trace "
+        "(.json), STG; with --parallel a model: FILE.onnx, FILE.mlir (on tensors), mlp:8x512",
     )
     plan.add_argument(
         "--topology",
@@ -136,10 +136,12 @@ def argument_parser() -> argparse.ArgumentParser:
         help="pin a task to a device (task3=gpu0); every policy keeps to that",
     )
     plan.add_argument(
-        "-n", "--ranks", type=int, metavar="N", help="of a program of loops; by default all of T's"
+        "-n", "--ranks", type=int, metavar="N", help="of loops, or divided; by default all of T's"
     )
-    for flags, how in arguments(["on"]):
+    for flags, how in arguments(["on", "parallel"]):
         plan.add_argument(*flags, **how)
+    _of_a_training(plan)
+    plan.add_argument("--batch", metavar="N", help="rows of mlp:LAYERSxWIDTH")
     plan.add_argument(
         "--trips",
         type=int,
@@ -180,12 +182,7 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="T",
         help="its ranks: a file, preset:NAME; by default here",
     )
-    search.add_argument(
-        "--loss", metavar="L", help="a step of training of a model in ONNX: mse or cross-entropy"
-    )
-    search.add_argument("--of", default="", metavar="NAME", help="the value that the loss is of")
-    for flags, how in arguments(["gradient", "update"]):
-        search.add_argument(*flags, **how)
+    _of_a_training(search)
     search.add_argument(
         "--explain",
         action="append",
@@ -431,6 +428,16 @@ def _of_a_model(parser: argparse.ArgumentParser) -> None:
         "a dimension that the model leaves open",
         "an input whose shape, or whose values, the model needs: a file, or 20x30xf32",
     )
+
+
+def _of_a_training(parser: argparse.ArgumentParser) -> None:
+    """A step of training that is made of a model, or of a function on tensors."""
+    parser.add_argument(
+        "--loss", metavar="L", help="a step of training of a model in ONNX: mse or cross-entropy"
+    )
+    parser.add_argument("--of", default="", metavar="NAME", help="the value that the loss is of")
+    for flags, how in arguments(["gradient", "update"]):
+        parser.add_argument(*flags, **how)
 
 
 def _question_arguments(parser: argparse.ArgumentParser) -> None:

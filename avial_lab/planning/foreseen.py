@@ -79,6 +79,14 @@ class Foreseen:
         """The most that each rank holds."""
         return tuple(steps[-1].nbytes if steps else 0 for steps in self.held)
 
+    @property
+    def busy(self) -> float:
+        """The part of the time that the ranks which have tasks compute."""
+        events = self.trace.events
+        tasks = sum(each.duration_s for each in events if each.kind is EventKind.TASK)
+        whole = self.trace.makespan_s * sum(1 for peak in self.peaks if peak)
+        return tasks / whole if whole else 0.0
+
     def __repr__(self) -> str:
         told = f"{format_seconds(self.trace.makespan_s)}, {format_bytes(max(self.peaks))} a rank"
         return brief(self, f"{told}; {NOT_LOWERED}")

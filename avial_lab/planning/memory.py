@@ -115,7 +115,9 @@ def first_touched(schedule: Schedule) -> dict[str, int]:
     return found
 
 
-def check_memory(schedule: Schedule) -> None:
+def check_memory(
+    schedule: Schedule, *, hint: str = "use more nodes, or --policy min-memory"
+) -> None:
     """ScheduleError where the ranks of a node hold more than its memory: which, and of what."""
     topology: Topology = schedule.topology
     held = _held(schedule)
@@ -128,7 +130,7 @@ def check_memory(schedule: Schedule) -> None:
             raise ScheduleError(
                 f"node '{node}' has {format_bytes(room)} of memory, and its ranks would hold "
                 f"{format_bytes(nbytes)}: {_of_what(held, topology, node)}",
-                hint="use more nodes, or --policy min-memory",
+                hint=hint,
             )
 
 

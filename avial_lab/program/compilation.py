@@ -41,7 +41,7 @@ from avial_lab.planning.imports.workflow import Workflow
 from avial_lab.planning.parallelism import SEARCH
 from avial_lab.program.cached_build import build
 from avial_lab.program.compiler_client import shared_compiler
-from avial_lab.program.model_search import best_words
+from avial_lab.program.model_search import best_division
 from avial_lab.program.predicted_division import with_best_division
 from avial_lab.program.program import Program, check_timeout
 from avial_lab.program.session import remember
@@ -167,7 +167,7 @@ def compile(
         ignore=chosen.ignore,
     )
     if chosen.parallel == SEARCH:
-        words = best_words(source, topology or Topology.local(chosen.ranks))
+        words, _ = best_division(source, topology or Topology.local(chosen.ranks))
         source, chosen = replace(source, parallel=words), replace(chosen, parallel=words)
     question = Build(source, topology, chosen)
     choice = None if chosen.without or chosen.sizes else remembered(tuning_key_of(question))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from avial_lab.compiler.frontends.notation.header import holds_schedule
 from avial_lab.compiler.requests import Source
 from avial_lab.core.element_types import FLOATS, dtype_of_element
 from avial_lab.core.errors import OptionError
@@ -35,10 +36,15 @@ class Divisible:
         return brief(self, f"{self.name} over {count(self.topology.ranks, 'rank')}")
 
 
+def is_on_tensors(text: str) -> bool:
+    """Or else a program of loops, or of tasks."""
+    return "tensor<" in text and not holds_schedule(text)
+
+
 def divisible_program(program: Program, topology: Topology) -> Divisible:
     """OptionError for a program of loops or tasks."""
     given = program.question.source
-    if "tensor<" not in given.text:
+    if not is_on_tensors(given.text):
         raise OptionError(
             f"'{program.name}' is no function on tensors",
             hint="models of load_onnx and functions on tensors can be divided",

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from avial_lab.compiler.requests import Simulate, Source, WeighLayers
+from avial_lab.compiler.requests import Foresee, Simulate, Source, WeighLayers
 from avial_lab.core.errors import AvialError, OptionError, ScheduleError
 from avial_lab.machine.constants import REACHED_OF_PEAK
 from avial_lab.machine.topology import Topology
 from avial_lab.planning.distir_costs import Mlp
+from avial_lab.planning.foreseen import Foreseen
 from avial_lab.planning.model_costs import Machine
 from avial_lab.planning.model_search import ModelSearch, SearchRow, over_memory, search_model
 from avial_lab.planning.simulator.ranks import Resources, Ways
@@ -144,13 +145,22 @@ def _simulated(row: SearchRow, source: Source, topology: Topology, machine: Mach
     )  # fmt: skip
 
 
-def best_words(source: Source, topology: Topology) -> str:
-    """What `--parallel search` stands for. ScheduleError where nothing is feasible."""
-    found = search(source, topology, simulated=3)
+def best_division(
+    source: Source, topology: Topology, *, progress: Callable[[str], None] | None = None
+) -> tuple[str, ModelSearch]:
+    """What `--parallel search` stands for, and among what it was found. ScheduleError where nothing
+    is feasible.
+    """
+    found = search(source, topology, simulated=3, progress=progress)
     if found.best is None:
         reason = next((row.reason for row in found.rows), "there is nothing to divide")
         raise ScheduleError(
             f"no division over {topology.ranks} ranks is feasible: {reason}",
             hint="avial-lab search shows all of them",
         )
-    return found.best.words
+    return found.best.words, found
+
+
+def foresee(source: Source, parallel: str, topology: Topology) -> Foreseen:
+    """What its ranks would do and hold, divided so."""
+    return shared_compiler().ask(Foresee(replace(source, parallel=parallel), topology))

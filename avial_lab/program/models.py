@@ -9,7 +9,7 @@ model.outputs(program)["y"]
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from avial_lab.compiler.frontends.onnx import (
     read_model,
 )
 from avial_lab.compiler.options import Keywords, takes_options
-from avial_lab.compiler.requests import Foresee, Source
+from avial_lab.compiler.requests import Source
 from avial_lab.core.element_types import FLOATS, dtype_of_element
 from avial_lab.core.errors import BindError
 from avial_lab.core.table import Table
@@ -37,9 +37,8 @@ from avial_lab.planning.model_search import ModelSearch
 from avial_lab.planning.optimizers import STEP, Optimizer
 from avial_lab.planning.parallelism import devices_of
 from avial_lab.program import compilation
-from avial_lab.program.compiler_client import shared_compiler
 from avial_lab.program.inputs import random_arguments
-from avial_lab.program.model_search import SIMULATED, search
+from avial_lab.program.model_search import SIMULATED, foresee, search
 from avial_lab.program.program import Program
 
 if TYPE_CHECKING:
@@ -163,8 +162,7 @@ class Model:
         """
         local = Topology.local(devices_of(parallel)) if topology is None else topology
         source = self.source(loss, of=of, optimizer=optimizer)
-        divided = replace(source, parallel=parallel)
-        return shared_compiler().ask(Foresee(divided, topology_called(local)))
+        return foresee(source, parallel, topology_called(local))
 
     def search(
         self,

@@ -12,7 +12,11 @@ import pytest
 import avial_lab
 from avial_lab.cli.commands import search as command
 from avial_lab.cli.main import main
+from avial_lab.machine.topologies import topology_called
+from avial_lab.planning.distir_costs import Mlp
 from avial_lab.planning.model_search import ModelSearch, search_model
+from avial_lab.program.model_search import foresee, mlp_source
+from avial_lab.trace import Trace
 from tests.compiler.frontends.onnx.models import mlp, onnx
 from tests.planning.test_model_search import FREE, MODEL
 
@@ -52,6 +56,61 @@ def test_what_was_simulated_before_ctrl_c_is_shown(
     told = capsys.readouterr().out
     assert "pipeline 2 x 8 zero-bubble" in told
     assert "stopped: fewer are simulated" in told
+
+
+def test_a_plan_that_searches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On another machine: the best that is found there, and what its tasks would do."""
+    trace = tmp_path / "trace.json"
+    line = ["plan", "mlp:2x16", "--batch", "8", "--topology", "preset:8-gpu-node", "-n", "2"]
+    assert main([*line, "--parallel", "search", "--json", "--trace", str(trace)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    machine = topology_called("preset:8-gpu-node").first(2)
+    alone = foresee(mlp_source(Mlp(2, 16), 8), facts["parallel"], machine)
+    assert facts["makespan_s"] == alone.trace.makespan_s
+    assert facts["held_bytes"] == list(alone.peaks)
+    assert facts["bytes_moved"] == alone.schedule.bytes_moved
+    assert len(facts["placements"]) == len(alone.schedule.placements)
+    rows = facts["search"]["simulated"]
+    best = min(rows, key=lambda row: row["simulated_s"])
+    assert (best["parallel"], best["simulated_s"]) == (facts["parallel"], facts["makespan_s"])
+    assert {event.rank for event in Trace.load(trace).events} == {0, 1}
+
+
+def test_a_plan_of_a_division(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["plan", str(path), "-D", "batch=7", "--parallel", "data 2"]
+    assert main(line) == 0
+    told = capsys.readouterr().out
+    assert "--parallel 'data 2'" in told
+    assert "simulated on a laptop" in told
+    assert "Memory by rank" in told
+    assert "Where the time went" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["kernels/3mm", "--parallel", "data 2"],
+         "--parallel divides functions on tensors, and kernels/3mm is none"),
+        (["loops.mlir", "--parallel", "search"], "and loops.mlir is none"),
+        (["graph.json", "--parallel", "search"], "and graph.json is none"),
+        (["mlp:2x4"], "--parallel search"),
+        (["mlp:2x4", "--parallel", "search"], "--batch 4096"),
+        (["mlp:2x4", "--batch", "8", "--parallel", "search", "--policy", "heft"],
+         "--policy is for programs of tasks"),
+        (["kernels/3mm", "--loss", "mse"], "--loss goes with --parallel"),
+    ],
+)  # fmt: skip
+def test_plans_that_divide_nothing(
+    options: list[str],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loops.mlir").write_text("func.func @f(%x: memref<4xf32>) {\n  return\n}\n")
+    assert main(["plan", *options]) == 1
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from typing import Any
 
 from avial_lab import plot
 from avial_lab.benchmarks.kernel_suite import is_kernel
+from avial_lab.cli.commands.search import row_facts
+from avial_lab.cli.divided_model import is_mlp, source_of_file, source_of_mlp
 from avial_lab.cli.question import (
     check_folders,
     compiled_program,
@@ -20,7 +22,8 @@ from avial_lab.cli.question import (
     writing_to,
 )
 from avial_lab.compiler.frontends.notation.header import holds_schedule
-from avial_lab.core.errors import BindError
+from avial_lab.compiler.requests import Source
+from avial_lab.core.errors import BindError, OptionError
 from avial_lab.core.files import written_whole
 from avial_lab.core.words import count
 from avial_lab.machine.cpu import this_cpu
@@ -32,19 +35,28 @@ from avial_lab.machine.presets import PRESET, PRESETS
 from avial_lab.machine.topologies import topology_called
 from avial_lab.machine.topology import Topology
 from avial_lab.machine.topology_file import topology_text
+from avial_lab.planning.foreseen import NOT_LOWERED, Foreseen
 from avial_lab.planning.imports import NOT_READ, load_graph
 from avial_lab.planning.imports.workflow import Workflow
+from avial_lab.planning.memory import check_memory
+from avial_lab.planning.model_search import ModelSearch
+from avial_lab.planning.parallelism import SEARCH
 from avial_lab.planning.planned import PlannedSchedule, best_of, plan_by_each, policy_table
 from avial_lab.planning.policies import Policy
 from avial_lab.planning.scaling import powers
+from avial_lab.planning.schedule import Schedule
 from avial_lab.planning.simulator.judge import judge
 from avial_lab.program import compilation
+from avial_lab.program.divisions import is_on_tensors
 from avial_lab.program.inputs import parse_inputs, parse_numbers
+from avial_lab.program.model_search import best_division, foresee
 from avial_lab.runtime.launch.discovery import measure_hosts, measure_machine
 from avial_lab.runtime.launch.hosts import Hosts
 
 ALL = "all"
 """Every policy but the exact one, which is for few tasks and needs OR-tools."""
+
+_OF_A_DIVISION = ("batch", "loss", "of", "gradient", "update")
 
 _GRAPHS = (".json", ".stg", *NOT_READ)
 
@@ -57,6 +69,13 @@ def plan_command(options: argparse.Namespace) -> int:
     if options.program is None:
         raise BindError("nothing to plan", hint="give a program, a workflow, or --judge FILE.json")
     check_folders(options.trace, options.report)
+    if options.parallel:
+        return _plan_divided(options)
+    given = next((name for name in _OF_A_DIVISION if getattr(options, name)), None)
+    if given is not None:
+        raise OptionError(f"--{given} goes with --parallel", hint="--parallel search, for example")
+    if is_mlp(str(options.program)):
+        raise OptionError(f"{options.program} has to be divided", hint="--parallel search")
     if _is_of_loops(options.program):
         return _plan_loops(options)
     _refuse(options, "loops", ("ranks", "trips", "report", "on"))
@@ -103,6 +122,72 @@ def _is_of_loops(path: Path) -> bool:
         return False
     text = read_text(path)
     return not holds_schedule(text) and not text.lstrip()[:1].isdigit()
+
+
+def _plan_divided(options: argparse.Namespace) -> int:
+    """A function on tensors, divided as is said or found the best, on the ranks asked for, or
+    all.
+    """
+    _refuse(options, "tasks", ("place", "policy", "budget"))
+    _refuse(options, "loops", ("trips", "report", "on"))
+    machine = topology_called(options.topology)
+    machine = machine.first(machine.ranks if options.ranks is None else options.ranks)
+    source = _source_to_divide(options)
+    words, found = options.parallel, None
+    if words == SEARCH:
+        words, found = best_division(source, machine, progress=print_to_stderr)
+    foreseen = foresee(source, words, machine)
+    check_memory(foreseen.schedule, hint="--parallel search finds what fits, if anything does")
+    if options.trace is not None:
+        with writing_to(options.trace):
+            foreseen.trace.save(options.trace)
+    if options.json:
+        print(json.dumps(_facts_of_division(foreseen, words, found), indent=2))
+        return 0
+    if found is not None:
+        print(found, end="\n\n")
+    print(f"{options.program}, --parallel '{words}': {NOT_LOWERED}")
+    for line in foreseen.told:
+        print(line)
+    print(plot.foreseen_text(foreseen))
+    print(plot.trace_text(foreseen.trace, foreseen.schedule, most=20))
+    return 0
+
+
+def _source_to_divide(options: argparse.Namespace) -> Source:
+    """OptionError for a program that is none on tensors."""
+    path = options.program
+    if is_mlp(str(path)):
+        return source_of_mlp(str(path), options)
+    others = is_kernel(path) or path.suffix in _GRAPHS
+    if others or not (is_onnx(path) or is_on_tensors(read_text(path))):
+        raise OptionError(
+            f"--parallel divides functions on tensors, and {path} is none",
+            hint="without it loops are divided by their ranks (-n), and tasks placed (--policy)",
+        )
+    return source_of_file(path, options, function=options.fn)
+
+
+def _facts_of_division(foreseen: Foreseen, words: str, found: ModelSearch | None) -> dict[str, Any]:
+    schedule = foreseen.schedule
+    return {
+        "machine": schedule.topology.speeds.label,
+        "ranks": schedule.topology.ranks,
+        "parallel": words,
+        "makespan_s": foreseen.trace.makespan_s,
+        "busy": foreseen.busy,
+        "bytes_moved": schedule.bytes_moved,
+        "fullest_rank_bytes": max(foreseen.peaks),
+        "held_bytes": foreseen.peaks,
+        "divided": foreseen.told,
+        "placements": _placements(schedule),
+        "search": found
+        and {
+            "configurations": len(found.rows),
+            "simulated": [row_facts(row) for row in found.rows if row.simulated_s is not None],
+            "left_out": found.left_out,
+        },
+    }
 
 
 def _plan_loops(options: argparse.Namespace) -> int:
@@ -167,11 +252,15 @@ def _facts(planned: PlannedSchedule) -> dict[str, Any]:
         "bytes_moved": planned.bytes_moved,
         "fullest_rank_bytes": planned.held_bytes,
         "planning_s": planned.planning_s,
-        "placements": [
-            {"task": p.task, "device": p.device, "rank": p.rank, "reason": p.reason}
-            for p in planned.placements
-        ],
+        "placements": _placements(planned),
     }
+
+
+def _placements(schedule: Schedule) -> list[dict[str, Any]]:
+    return [
+        {"task": p.task, "device": p.device, "rank": p.rank, "reason": p.reason}
+        for p in schedule.placements
+    ]
 
 
 def topology_command(options: argparse.Namespace) -> int:

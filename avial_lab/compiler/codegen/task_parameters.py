@@ -219,7 +219,10 @@ def beginning_anywhere(kind: ir.Type) -> ir.MemRefType:
     view = ir.MemRefType(kind)
     strides, _ = view.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
-    return ir.MemRefType.get(list(view.shape), view.element_type, layout, view.memory_space)
+    nowhere = ir.Location.unknown(kind.context)
+    return ir.MemRefType.get(
+        list(view.shape), view.element_type, layout, view.memory_space, loc=nowhere
+    )
 
 
 # Shapes -------------------------------------------------------------------------------------------

@@ -60,10 +60,7 @@ def pipeline_svg(foreseen: Foreseen, *, title: str) -> str:
 
 def pipeline_summary(foreseen: Foreseen) -> str:
     trace = foreseen.trace
-    busy = sum(e.duration_s for e in trace.events if e.kind is EventKind.TASK)
-    working = sum(1 for peak in foreseen.peaks if peak)
-    whole = trace.makespan_s * working
-    share = f", ranks compute {busy / whole:.0%} of the time" if whole else ""
+    share = f", ranks compute {foreseen.busy:.0%} of the time" if trace.makespan_s else ""
     return (
         f"{format_seconds(trace.makespan_s)} predicted{share}; "
         f"{format_bytes(foreseen.schedule.bytes_moved)} moved; "

@@ -5,7 +5,7 @@ Module of task functions and the entry -> the same, in which a long body is call
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mlir import ir
@@ -19,12 +19,18 @@ from avial_lab.compiler.ir.captures import used_by
 from avial_lab.compiler.ir.effects import symbols_in, text_attribute
 from avial_lab.compiler.ir.nesting import parent_of
 from avial_lab.compiler.ir.operations import functions_in, operations_in
-from avial_lab.compiler.ir.views import VIEWS
+from avial_lab.compiler.ir.views import VIEWS, defining, view_chain
 
 MOST = 24
 """Operations of a body that stays whole, and of a part."""
 
 _ALLOC = "memref.alloc"
+
+_LIE_AS_THEIR_SOURCE = (
+    "memref.assume_alignment", "memref.collapse_shape", "memref.expand_shape",
+    "memref.memory_space_cast", "memref.subview", "memref.transpose",
+)  # fmt: skip
+"""Views whose types say where they begin as that of their source does."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +118,13 @@ class _Sharing:
         parts = _parts(works, self.most)
         if len(parts) < 2:
             return
-        given = _begin_anywhere(function)
         number = {op: k for k, part in enumerate(parts) for op in part}
         block = function.regions[0].blocks[0]
+        allocs = [view.operation for view in block.operations if view.operation.name == _ALLOC]
+        own = {op: only for op in allocs if (only := _only_in(op, number)) is not None}
+        given = _begin_anywhere(function, own)
         order = {view.operation: k for k, view in enumerate(block.operations)}
         loose = [op for op in order if _is_free(op) or op.name == _ALLOC]
-        own = {op: _only_in(op, number) for op in loose if op.name == _ALLOC}
         for k, part in enumerate(parts):
             uses = _Uses(given, {op for op, only in own.items() if only == k})
             for op in part:
@@ -196,14 +203,15 @@ def _with_insides(body: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
         yield from operations_in(op)
 
 
-def _begin_anywhere(function: ir.Operation) -> set[ir.Value]:
+def _begin_anywhere(function: ir.Operation, own: Container[ir.Operation | None]) -> set[ir.Value]:
     """Let nobody but a subview itself know where the part of an array begins, which differs from
-    device to device; the values in their places.
+    device to device; the values in their places. Views of memory that is one part's `own` stay as
+    they are: the part allocates it, so a view from the caller would be of other memory.
     """
     found: set[ir.Value] = set()
     for view in list(function.regions[0].blocks[0].operations):
         op = view.operation
-        if op.name != "memref.subview":
+        if op.name != "memref.subview" or defining(view_chain(op.result)[-1]) in own:
             continue
         with ir.InsertionPoint.after(op), op.location:
             cast = memref.CastOp(beginning_anywhere(op.result.type), op.result)
@@ -217,13 +225,13 @@ def _pass_on(value: ir.Value) -> None:
     """What follows for the types of its views."""
     for use in value.uses:
         op = use.owner.operation
-        if op.name in ("memref.expand_shape", "memref.collapse_shape"):
+        if op.name in _LIE_AS_THEIR_SOURCE:
             op.result.set_type(beginning_anywhere(op.result.type))
             _pass_on(op.result)
 
 
-def _only_in(alloc: ir.Operation, number: Mapping[ir.Operation, int]) -> int:
-    """The part that alone uses the memory; -1 where several do."""
+def _only_in(alloc: ir.Operation, number: Mapping[ir.Operation, int]) -> int | None:
+    """The part that alone uses the memory; None where several do."""
     found: set[int] = set()
     waiting = [alloc.results[0]]
     while waiting:
@@ -237,7 +245,7 @@ def _only_in(alloc: ir.Operation, number: Mapping[ir.Operation, int]) -> int:
                 found.add(number[user])
             else:
                 waiting.append(user.results[0])
-    return found.pop() if len(found) == 1 else -1
+    return found.pop() if len(found) == 1 else None
 
 
 @dataclass
