@@ -103,8 +103,8 @@ class LentArray:
             )
         memory = owner._memory
         refuse_lost(memory)
-        alone = owner._is_whole() and not memory.aliases and memory.looks_at is None
-        return memory if alone and memory.strides is None else None
+        looked_at = any(each.source() and each.made() for each in memory.aliases)
+        return memory if owner._is_whole() and not looked_at else None
 
 
 def _run_beside(
