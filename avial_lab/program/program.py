@@ -697,15 +697,13 @@ class Program:
                 threads=Threads(threads, oversubscribe), elsewhere=cluster or where,
             )  # fmt: skip
         lent = next((a.given for a in self.arrays.values() if isinstance(a, OnRanks)), None)
-        if lent is not None:
-            place = cluster or where
-            if place is not None and not lent.lies_on(place):
-                raise BindError(
-                    "arrays of ptensor are used on the ranks that have them, and others are asked "
-                    "for",
-                    hint="leave the cluster out, or pass numpy.asarray(x)",
-                )
-        if lent is None and cluster is None and where is None:
+        place = cluster or where
+        if lent is not None and place is not None and not lent.lies_on(place):
+            raise BindError(
+                "arrays of ptensor are used on the ranks that have them, and others are asked for",
+                hint="leave the cluster out, or pass numpy.asarray(x)",
+            )
+        if lent is None and place is None:
             cluster = cluster_for(self.binary.manifest.ranks)
         if lent is None and isinstance(cluster, OneProcess):
             return self._run_in_order(cluster, check=check, timeout=timeout)

@@ -76,8 +76,12 @@ class LentArray:
                 hint="leave ranks out",
             )
         written = {piece.storage for piece in program.binary.manifest.results}
-        memories = {name: self._memory_of(name, array) for name, array in arrays.items()}
-        _refuse_shared(memories)
+        _refuse_shared(arrays, written)
+        memories: dict[str, Memory | None] = {}
+        for name, array in arrays.items():
+            memory = self._memory_of(name, array)
+            taken = any(memory is each for each in memories.values())
+            memories[name] = None if taken else memory
         if self.connection.is_this_process:
             return _run_beside(program, arrays, written, **how)
         copied = [name for name, memory in memories.items() if memory is None]
@@ -129,13 +133,31 @@ def _write_back(array: np.ndarray, values: np.ndarray) -> None:
     target[...] = values
 
 
-def _refuse_shared(memories: Mapping[str, Memory | None]) -> None:
-    by_memory: dict[int, list[str]] = {}
-    for name, memory in memories.items():
-        if memory is not None:
-            by_memory.setdefault(id(memory), []).append(f"'{name}'")
-    for names in by_memory.values():
-        if len(names) > 1:
+def _refuse_shared(arrays: Mapping[str, np.ndarray], written: Set[str]) -> None:
+    """Arrays with elements in common, or parts of one array, of which the program writes one."""
+    names: dict[int, str] = {}
+    for name, array in arrays.items():
+        if not isinstance(array, OnRanks):
+            continue
+        owner: Array = array.given.owner  # pyright: ignore[reportAssignmentType]
+        linked = _linked(owner._memory)
+        others = {names[each] for each in linked if each in names}
+        if others and written & {name, *others}:
+            both = listed([f"'{each}'" for each in (*sorted(others), name)])
             raise BindError(
-                f"{listed(names)} are the same array on the ranks", hint="pass a copy: x.copy()"
+                f"{both} are the same array on the ranks, or parts of it, and one is written",
+                hint="pass a copy: x.copy()",
             )
+        names |= dict.fromkeys(linked, name)
+
+
+def _linked(memory: Memory) -> dict[int, Memory]:
+    """By `id`, it and all that look at the same elements."""
+    found: dict[int, Memory] = {}
+    todo: list[Memory | None] = [memory]
+    while todo:
+        each = todo.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            todo += [end() for alias in each.aliases for end in (alias.source, alias.made)]
+    return found

@@ -115,6 +115,13 @@ def _tripled(a: Any, b: Any, by: float) -> Any:
     return total
 
 
+def test_one_that_is_only_read_may_stand_twice(xp: Namespace) -> None:
+    two = SUMS.replace("%b: mem", "%c: memref<9x5xf64>, %b: mem").replace("%a[%i - 1", "%c[%i - 1")
+    x, y = xp.asarray(_values()), xp.zeros((9, 5))
+    avial_lab.compile(two, arrays={"a": x, "c": x, "b": y}).run()
+    np.testing.assert_array_equal(np.asarray(y), _summed(_values(), np.zeros((9, 5))))
+
+
 @pytest.mark.parametrize("size", [9, 10])
 def test_functions_take_them(xp: Namespace, size: int) -> None:
     function = avial_lab.program(_tripled)
@@ -154,6 +161,11 @@ def test_what_cannot_be_is_told(cluster: Cluster, places: dict[str, Namespace]) 
         avial_lab.compile(SUMS, arrays={"a": x, "b": y}).run()
     with pytest.raises(BindError, match="'a', 'b' are the same array on the ranks"):
         avial_lab.compile(SUMS, arrays={"a": x, "b": x}).run()
+    whole = places["3 ranks"].zeros((12, 5))
+    with pytest.raises(BindError, match="or parts of it, and one is written"):
+        avial_lab.compile(SUMS, arrays={"a": whole[:9], "b": whole[3:]}).run()
+    with pytest.raises(BindError, match="or parts of it, and one is written"):
+        avial_lab.compile(SUMS, arrays={"a": x, "b": x.reshape(-1).reshape(9, 5)}).run()
     with pytest.raises(BindError, match="for 2 ranks, and its arrays lie on 3"):
         avial_lab.compile(SUMS, arrays={"a": x, "b": x.copy()}, ranks=2).run()
     with pytest.raises(BindError, match="used on the ranks that have them"):
